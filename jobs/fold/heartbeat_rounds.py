@@ -6,7 +6,7 @@ it was silent for too long (``heartbeat_expiry_seconds``). So a round has the co
 heartbeat up to then is no older than that, as that heartbeat has them. A client that stops in order
 leaves a broker at once, and sends nothing: here it stays until it expires.
 
-What a round shows depends on what came before it, so it is only told where that is known:
+What a round shows depends on what came before it, so there is one only where that is known:
 
 - ``warm_up``: after the beginning of a broker's stream each connection needs the time to send its
   heartbeat; until then those that did not would look as if they joined.
@@ -69,7 +69,7 @@ _MEASURED: Instant = 2 * _LONGEST_ROUND * SECOND
 ClusterBroker = tuple[str, str, int]
 
 
-class Stretch(NamedTuple):
+class TimeSpan(NamedTuple):
     """A time, with both its ends."""
 
     since: Instant
@@ -102,20 +102,20 @@ def checked_round_seconds(given: Any) -> int:
 class HeartbeatRounds:
     """The rounds of a collector that would have asked all brokers each ``length``.
 
-    ``streams``: of each broker the stretches in which heartbeats of it came, ascending.
+    ``streams``: of each broker the spans in which heartbeats of it came, ascending.
     """
 
     length: Instant
     expiry: Instant
     warm_up: Instant
-    streams: Mapping[ClusterBroker, Sequence[Stretch]]
+    streams: Mapping[ClusterBroker, Sequence[TimeSpan]]
 
     @classmethod
     def of(
         cls,
         round_seconds: int,
         expiry_seconds: int,
-        streams: Mapping[ClusterBroker, Sequence[Stretch]],
+        streams: Mapping[ClusterBroker, Sequence[TimeSpan]],
         recurrence: Recurrence,
     ) -> "HeartbeatRounds":
         """The rounds by what was measured.
@@ -135,26 +135,26 @@ class HeartbeatRounds:
         return cls(round_seconds * SECOND, expiry, warm_up, streams)
 
     @cached_property
-    def asked(self) -> Mapping[str, Sequence[Stretch]]:
-        """The stretches of each cluster in which its brokers were asked, from round to round."""
-        every: dict[str, list[Stretch]] = {}
-        for (cluster, *_), stretches in self.streams.items():
-            every.setdefault(cluster, []).extend(stretches)
+    def asked(self) -> Mapping[str, Sequence[TimeSpan]]:
+        """The spans of each cluster in which its brokers were asked, from round to round."""
+        every: dict[str, list[TimeSpan]] = {}
+        for (cluster, *_), spans in self.streams.items():
+            every.setdefault(cluster, []).extend(spans)
         return {
-            cluster: [self._together(whole, stretches) for whole in merged(stretches, self.expiry)]
-            for cluster, stretches in every.items()
+            cluster: [self._together(whole, spans) for whole in merged(spans, self.expiry)]
+            for cluster, spans in every.items()
         }
 
-    def _together(self, whole: Stretch, stretches: Sequence[Stretch]) -> Stretch:
-        """The rounds of a stretch of a cluster: as long as all those brokers send that begin, and
+    def _together(self, whole: TimeSpan, spans: Sequence[TimeSpan]) -> TimeSpan:
+        """The rounds of a span of a cluster: as long as all those brokers send that begin, and
         end, together, for none does so at the same moment.
         """
-        begins = (s.since for s in stretches if 0 <= s.since - whole.since <= self.expiry)
-        ends = (s.until for s in stretches if 0 <= whole.until - s.until <= self.expiry)
+        begins = (s.since for s in spans if 0 <= s.since - whole.since <= self.expiry)
+        ends = (s.until for s in spans if 0 <= whole.until - s.until <= self.expiry)
         return self._rounds_in(max(begins) + self.warm_up, min(ends))
 
-    def answered(self, broker: ClusterBroker) -> list[Stretch]:
-        """The stretches in which the broker answered, from round to round."""
+    def answered(self, broker: ClusterBroker) -> list[TimeSpan]:
+        """The spans in which the broker answered, from round to round."""
         return [
             self._rounds_in(
                 max(known.since + self.warm_up, asked.since), min(known.until, asked.until)
@@ -163,30 +163,30 @@ class HeartbeatRounds:
             for known in self.streams.get(broker, ())
         ]
 
-    def _rounds_in(self, since: Instant, until: Instant) -> Stretch:
-        return Stretch(self.after(since), until // self.length * self.length)
+    def _rounds_in(self, since: Instant, until: Instant) -> TimeSpan:
+        return TimeSpan(self.after(since), until // self.length * self.length)
 
     def after(self, time: Any) -> Any:
         """The first round that is not before a time, or of each of some times."""
         return -(-time // self.length) * self.length
 
-    def times(self, stretches: Iterable[Stretch]) -> Numbers:
-        """All rounds of the stretches."""
-        every = [np.arange(each.since, each.until + 1, self.length) for each in stretches]
+    def times(self, spans: Iterable[TimeSpan]) -> Numbers:
+        """All rounds of the spans."""
+        every = [np.arange(each.since, each.until + 1, self.length) for each in spans]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *every]))
 
 
-def merged(stretches: Iterable[Stretch], apart: Instant) -> list[Stretch]:
-    """The stretches in time, as one where they are no further apart than that.
+def merged(spans: Iterable[TimeSpan], apart: Instant) -> list[TimeSpan]:
+    """The spans in time, as one where they are no further apart than that.
 
-    >>> merged([Stretch(7, 8), Stretch(0, 3), Stretch(4, 5)], 1)
-    [Stretch(since=0, until=5), Stretch(since=7, until=8)]
+    >>> merged([TimeSpan(7, 8), TimeSpan(0, 3), TimeSpan(4, 5)], 1)
+    [TimeSpan(since=0, until=5), TimeSpan(since=7, until=8)]
     """
-    in_order = sorted(stretches)
+    in_order = sorted(spans)
     begins = np.array([each.since for each in in_order], np.int64)
     ends = np.maximum.accumulate(np.array([each.until for each in in_order], np.int64))
     cuts = [0, *(np.flatnonzero(begins[1:] - ends[:-1] > apart) + 1).tolist(), len(in_order)]
-    return [Stretch(int(begins[a]), int(ends[b - 1])) for a, b in pairwise(cuts) if a < b]
+    return [TimeSpan(int(begins[a]), int(ends[b - 1])) for a, b in pairwise(cuts) if a < b]
 
 
 def as_rounds(
@@ -216,12 +216,12 @@ def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> 
     order = np.lexsort([times, *brokers])
     starts = segments([each[order] for each in brokers], len(order))
     apart = expiry_seconds * SECOND
-    streams: dict[ClusterBroker, list[Stretch]] = {}
+    streams: dict[ClusterBroker, list[TimeSpan]] = {}
     for start, end in pairwise([*starts.tolist(), len(order)]):
         of_broker = times[order[start:end]]
         cuts = [0, *(np.flatnonzero(np.diff(of_broker) > apart) + 1).tolist(), len(of_broker)]
         streams[broker_of(rows, int(order[start]))] = [
-            Stretch(int(of_broker[a]), int(of_broker[b - 1])) for a, b in pairwise(cuts)
+            TimeSpan(int(of_broker[a]), int(of_broker[b - 1])) for a, b in pairwise(cuts)
         ]
     measured = _middle(times)
     within = (times >= measured.since) & (times <= measured.until)
@@ -231,15 +231,15 @@ def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> 
     return HeartbeatRounds.of(round_seconds, expiry_seconds, streams, recurrence)
 
 
-def _middle(times: Numbers) -> Stretch:
-    return measured_around(int(np.median(times))) if times.size else Stretch(0, 0)
+def _middle(times: Numbers) -> TimeSpan:
+    return measured_around(int(np.median(times))) if times.size else TimeSpan(0, 0)
 
 
-def measured_around(time: Instant) -> Stretch:
-    """The stretch over which the recurrence of heartbeats is measured, of a table that has half of
+def measured_around(time: Instant) -> TimeSpan:
+    """The span over which the recurrence of heartbeats is measured, of a table that has half of
     its rows before this time.
     """
-    return Stretch(time - _MEASURED // 2, time + _MEASURED // 2)
+    return TimeSpan(time - _MEASURED // 2, time + _MEASURED // 2)
 
 
 def _recurrence(keys: Sequence[Numbers], times: Numbers, expiry: Instant) -> Recurrence:
@@ -314,7 +314,7 @@ def _without_time(rows: Rows) -> Rows:
 
 
 def listed(
-    heartbeats: pa.Table, rounds: HeartbeatRounds, within: Stretch | None = None
+    heartbeats: pa.Table, rounds: HeartbeatRounds, within: TimeSpan | None = None
 ) -> pa.Table:
     """The connections that each broker listed in each round, by groups, brokers and rounds.
 
@@ -409,17 +409,17 @@ def listed_in_parts(
         held = came if held is None else pa.concat_tables([held, came])
         starts = segments(_keys(held, OF_A_BROKER), held.num_rows)
         if len(starts) > 1:
-            # Of the first some rounds may have been told.
-            yield listed(held.slice(0, int(starts[1])), rounds, Stretch(since, _FOREVER))
+            # Of the first some rounds may be there already.
+            yield listed(held.slice(0, int(starts[1])), rounds, TimeSpan(since, _FOREVER))
             yield listed(held.slice(int(starts[1]), int(starts[-1] - starts[1])), rounds)
             held, since = held.slice(int(starts[-1])), -_FOREVER
         if held.num_rows >= most:
             times, timed = _with_times(held)
             until = int(times.max(initial=since))
-            yield listed(held, rounds, Stretch(since, until))
+            yield listed(held, rounds, TimeSpan(since, until))
             held, since = timed.filter(pa.array(times >= until - rounds.expiry)), until
     if held is not None:
-        yield listed(held, rounds, Stretch(since, _FOREVER))
+        yield listed(held, rounds, TimeSpan(since, _FOREVER))
 
 
 # ---------------------------------------------------------------- polls

@@ -25,7 +25,7 @@ from ..fold.heartbeat_rounds import (
     ClusterBroker,
     HeartbeatRounds,
     Recurrence,
-    Stretch,
+    TimeSpan,
     connections,
     in_rounds,
     listed_in_parts,
@@ -132,18 +132,18 @@ def _polls_of_queues(rounds: HeartbeatRounds) -> Callable[[_Batches], _Batches]:
 
 def _streams(
     timed: DataFrame, bucket: Instant, expiry: Instant
-) -> tuple[dict[ClusterBroker, list[Stretch]], Instant]:
-    """The stretches in which heartbeats of each broker came, and the time in the middle of all.
+) -> tuple[dict[ClusterBroker, list[TimeSpan]], Instant]:
+    """The spans in which heartbeats of each broker came, and the time in the middle of all.
 
-    Within a ``bucket``, which is no longer than the expiry, no stretch ends.
+    Within a ``bucket``, which is no longer than the expiry, no span ends.
     """
     few = timed.groupBy(*BROKER, F.floor(F.col(_TIME) / bucket)).agg(
         F.min(_TIME), F.max(_TIME), F.count(F.lit(1))
     )
-    every: dict[ClusterBroker, list[Stretch]] = defaultdict(list)
+    every: dict[ClusterBroker, list[TimeSpan]] = defaultdict(list)
     rows_at = []
     for *broker, _, since, until, number in few.collect():
-        every[(broker[0], broker[1], broker[2])].append(Stretch(since, until))
+        every[(broker[0], broker[1], broker[2])].append(TimeSpan(since, until))
         rows_at.append((since, number))
     half, middle = sum(number for _, number in rows_at) / 2, 0
     for since, number in sorted(rows_at):
@@ -153,7 +153,7 @@ def _streams(
     return {broker: merged(each, expiry) for broker, each in every.items()}, middle
 
 
-def _recurrence(timed: DataFrame, within: Stretch, expiry: Instant) -> Recurrence:
+def _recurrence(timed: DataFrame, within: TimeSpan, expiry: Instant) -> Recurrence:
     time = F.col(_TIME)
     before = F.lag(time).over(Window.partitionBy(*CONNECTION).orderBy(time))
     gaps = timed.where(time.between(*within)).select(time, (time - before).alias("gap"))
