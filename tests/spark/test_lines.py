@@ -18,6 +18,8 @@ from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
 
 pytestmark = pytest.mark.spark
 
+#: They name the run, or the places of lines.
+NAMING_THE_RUN = ("runs", "verdict", "quarantine")
 DUMP = CAPTURES / "S2" / "dump.jsonl.gz"
 
 
@@ -39,9 +41,9 @@ def of_files(dumps: Path) -> Any:
 
 
 def rows_of(report: Any) -> dict[str, list[str]]:
-    """All that was found, as sets of rows, but for what names the run, and the places of lines."""
+    """All that was found, as sets of rows."""
     found = {name: sorted(map(repr, report[name].to_pylist())) for name in report}
-    return {name: rows for name, rows in found.items() if name not in ("verdict", "quarantine")}
+    return {name: rows for name, rows in found.items() if name not in NAMING_THE_RUN}
 
 
 def shuffled(rows: DataFrame) -> DataFrame:

@@ -121,8 +121,8 @@ def test_a_line_goes_by_what_the_others_leave(spark: SparkSession) -> None:
     rows = rows.selectExpr(
         "snapshot_time AS seenAt",
         "cluster",
+        # One that is the name of a broker is no id.
         "broker_name AS broker",
-        "broker_id",
         "consumer_group AS `group`",
         "client_id AS clientId",
         "client_addr AS address",
@@ -130,7 +130,8 @@ def test_a_line_goes_by_what_the_others_leave(spark: SparkSession) -> None:
     )
     said = error_of(rows)
     assert (
-        '{"heartbeats": {"snapshot_time": "...", "broker_name": "broker", "consumer_group": '
-        '"group", "client_id": "clientId", "client_addr": "...", "subscriptions": F.expr('
+        '{"heartbeats": {"snapshot_time": "...", "broker_name": "broker", "broker_id": "...", '
+        '"consumer_group": "group", "client_id": "clientId", "client_addr": "...", '
+        '"subscriptions": F.expr('
     ) in said
     assert said.endswith("heartbeats has besides: seenAt timestamp, address string")
