@@ -59,9 +59,13 @@ def _parts(came: Misfits, fits: Fits) -> tuple[list[str], list[str]]:
     parts, notes = [], []
     for field in came.table.schema:
         ours = field.name
-        if ours not in came.missing and ours not in came.wrong:
+        is_there = ours in came.theirs and ours not in came.missing
+        # Of what may be missing a name is shown where one is like it: a route without it has none.
+        if (is_there and ours not in came.wrong) or not (
+            is_there or ours in near or ours in came.missing
+        ):
             continue
-        theirs = near.get(ours) if ours in came.missing else came.theirs[ours]
+        theirs = came.theirs[ours] if is_there else near.get(ours)
         expected = type_name(field.type)
         if theirs is None and ours in came.missing:
             parts.append(f'"{ours}": "..."')
@@ -99,7 +103,8 @@ def _near(
         is_plain = not (pa.types.is_list(expected) or pa.types.is_timestamp(expected))
         return fits(types[theirs], expected) or not is_plain
 
-    return _alike(came.missing, free, may_be)
+    optional = [name for name in came.table.schema.names if name not in came.theirs]
+    return _alike(list(dict.fromkeys([*came.missing, *optional])), free, may_be)
 
 
 def _tried(

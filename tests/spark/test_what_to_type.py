@@ -126,12 +126,13 @@ def test_a_line_goes_by_what_the_others_leave(spark: SparkSession) -> None:
         "consumer_group AS `group`",
         "client_id AS clientId",
         "client_addr AS address",
+        "language AS lang",
         "map('T', '*') AS subs",
     )
     said = error_of(rows)
     assert (
         '{"heartbeats": {"snapshot_time": "...", "broker_name": "broker", "broker_id": "...", '
         '"consumer_group": "group", "client_id": "clientId", "client_addr": "...", '
-        '"subscriptions": F.expr('
+        '"language": "lang", "subscriptions": F.expr('
     ) in said
     assert said.endswith("heartbeats has besides: seenAt timestamp, address string")
