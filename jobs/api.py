@@ -107,8 +107,7 @@ def audit(
         raise InputError(
             "expected dumps, or snapshot tables by name, as audit({'heartbeats': ..., "
             f"'topic_routes': ...}}), came {type(source).__name__}; "
-            "rebalance_audit.spark.audit takes DataFrames: (heartbeats, topic_routes) or "
-            "(lines=...)"
+            "rebalance_audit.spark.audit takes DataFrames, of tables or as lines=..."
         )
     with temporary_folder() as folder, _engine_on(spark) as engine:
         task = with_window(asked.task(folder, _history(history, spark)))

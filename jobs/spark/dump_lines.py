@@ -79,14 +79,14 @@ def as_lines(rows: DataFrame, columns: Mapping[str, Any]) -> DataFrame:
         )
     line = columns["line"] if "line" in columns else _line_of(rows)
     file = columns["file"] if "file" in columns else _file_of(rows)
-    for name, column in (("line", line), ("file", file)):
+    for name, column, what in (
+        ("line", line, "an object of a dump in each row, as docs/dumps.md has them"),
+        ("file", file, "the name of the file of each line"),
+    ):
         type_ = _type_of(rows, _column(column))
         if not isinstance(type_, T.StringType | T.BinaryType):
             came = "nothing that Spark can make" if type_ is None else visible(type_.simpleString())
-            raise InputError(
-                f"{LINES}: expected text in the column {name}, one JSON object of a dump in each "
-                f"row (docs/dumps.md has their form), came {came}; {_advice(rows)}"
-            )
+            raise InputError(f"{LINES}: expected in {name} {what}, came {came}; {_advice(rows)}")
     return rows.select(
         _column(line).cast("binary").alias("line"), _column(file).cast("string").alias("file")
     )
@@ -121,7 +121,7 @@ def _file_of(rows: DataFrame) -> str | Column:
 
 def _advice(rows: DataFrame) -> str:
     there = visible(", ".join(f"{name} {type_}" for name, type_ in rows.dtypes))
-    return f'audit(lines=..., columns={{"line": "..."}}) names it, of the columns {there}'
+    return f'audit(lines=..., columns={{"line": "..."}}) names one of the columns {there}'
 
 
 def _column(given: Any) -> Column:

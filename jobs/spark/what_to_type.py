@@ -55,13 +55,17 @@ def _parts(came: Misfits, fits: Fits) -> tuple[list[str], list[str]]:
     """The entries of a table in ``columns``, and notes on them."""
     types = {field.name: field.dataType for field in came.rows.schema}
     free = [name for name in types if name not in came.theirs.values()]
-    near = _alike(came.missing, free)
+    near = _near(came, free, types, fits)
     parts, notes = [], []
     for field in came.table.schema:
         ours = field.name
-        if ours not in came.missing and ours not in came.wrong:
+        is_there = ours in came.theirs and ours not in came.missing
+        # Of what may be missing a name is shown where one is like it: a route without it has none.
+        if (is_there and ours not in came.wrong) or not (
+            is_there or ours in near or ours in came.missing
+        ):
             continue
-        theirs = near.get(ours) if ours in came.missing else came.theirs[ours]
+        theirs = came.theirs[ours] if is_there else near.get(ours)
         expected = type_name(field.type)
         if theirs is None and ours in came.missing:
             parts.append(f'"{ours}": "..."')
@@ -85,6 +89,22 @@ def _parts(came: Misfits, fits: Fits) -> tuple[list[str], list[str]]:
             f"{came.table.name} has besides: {there or 'no other column'}"
         )
     return parts, notes
+
+
+def _near(
+    came: Misfits, free: Sequence[str], types: Mapping[str, T.DataType], fits: Fits
+) -> dict[str, str]:
+    """Maps our names that are missing to theirs that may be meant. A plain column whose name is but
+    like ours has to be of its type, too: a broker's name is no id.
+    """
+
+    def may_be(ours: str, theirs: str) -> bool:
+        expected = came.table.schema.field(ours).type
+        is_plain = not (pa.types.is_list(expected) or pa.types.is_timestamp(expected))
+        return fits(types[theirs], expected) or not is_plain
+
+    optional = [name for name in came.table.schema.names if name not in came.theirs]
+    return _alike(list(dict.fromkeys([*came.missing, *optional])), free, may_be)
 
 
 def _tried(
@@ -221,21 +241,33 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
 
 
-def _alike(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
-    """Maps our names to theirs that are spelled alike, or are the end or the beginning of ours;
-    each once.
+#: A name, some others -> those that it is like, the clearest first.
+_LIKE: Sequence[Callable[[str, Sequence[str]], list[str]]] = (
+    lambda name, some: get_close_matches(name, some, 1, 0.8),
+    lambda name, some: [each for each in some if len(each) > 3 and name.endswith(each)],
+    lambda name, some: [each for each in some if len(each) > 3 and name.startswith(each)],
+)
+
+
+def _alike(
+    ours: Sequence[str],
+    theirs: Sequence[str],
+    may_be: Callable[[str, str], bool] = lambda *_: True,
+) -> dict[str, str]:
+    """Maps our names to theirs that are the same but for case and marks, or else, where these may
+    be, that are spelled alike, or are the end or the beginning of ours; each once.
 
     >>> _alike(["consumer_group", "client_id", "subscriptions"], ["group", "clientId", "subs"])
     {'client_id': 'clientId', 'consumer_group': 'group', 'subscriptions': 'subs'}
     """
     plain = {_plain(name): name for name in theirs}
     found: dict[str, str] = {}
-    for is_alike in (
-        lambda name: get_close_matches(name, plain, 1, 0.8),
-        lambda name: [each for each in plain if len(each) > 3 and name.endswith(each)],
-        lambda name: [each for each in plain if len(each) > 3 and name.startswith(each)],
-    ):
+    for name in ours:
+        if _plain(name) in plain:
+            found[name] = plain.pop(_plain(name))
+    for is_alike in _LIKE:
         for name in ours:
-            if name not in found and (near := is_alike(_plain(name))):
+            some = [each for each, of in plain.items() if may_be(name, of)]
+            if name not in found and (near := is_alike(_plain(name), some)):
                 found[name] = plain.pop(near[0])
     return found

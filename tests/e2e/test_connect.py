@@ -23,11 +23,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from rebalance_audit import read_reports
+from rebalance_audit.errors import ContractError
 from rebalance_audit.spark import allocate, audit, register
 from rebalance_audit.storage import Location, Snapshots
 from rebalance_core import separate_ids
 
-(output,) = sys.argv[1:]
+output, dumps = sys.argv[1:]
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 assert type(spark).__module__ == "pyspark.sql.connect.session"
 spark.conf.set("spark.sql.shuffle.partitions", "1")
@@ -42,6 +43,12 @@ texts = lists.withColumn("at", F.date_format("snapshot_time", "yyyy-MM-dd HH:mm:
 columns = {"heartbeats": {"snapshot_time": F.to_timestamp("at")}}
 others = {name: spark.read.parquet(snapshots.table(name).uri) for name in names[1:]}
 of_texts = audit(texts.drop("snapshot_time"), columns=columns, **others)
+of_lines = audit(lines=spark.read.text(dumps))
+entries = "map_from_entries(transform(subscriptions, s -> struct(s.topic, s.expression)))"
+try:
+    audit(lists.withColumn("subscriptions", F.expr(entries)), others["topic_routes"])
+except ContractError as error:
+    to_type = str(error).rpartition("audit(..., columns=")[2]
 at = datetime(2026, 11, 21, 2, 5, 10)
 
 
@@ -67,6 +74,8 @@ print(json.dumps({
     "read": sorted(map(list, published.collect())),
     "lazily": sorted(map(list, lazily)),
     "of_texts": of_texts["orphaned_queues"].equals(report["orphaned_queues"]),
+    "of_lines": of_lines["orphaned_queues"].equals(report["orphaned_queues"]),
+    "to_type": to_type,
     "allocations": [report.allocations.count(), len(report["allocations"])],
     "situations": [ids.distinct().count() for ids in state_ids],
     "shares": [list(row) for row in shares.collect()],
@@ -82,7 +91,7 @@ def test_a_session_of_spark_connect_reads_explains_and_audits(
     dumps, settings = str(CAPTURES / "S2" / "dump.jsonl.gz"), str(SAMPLE_SETTINGS)
     audit = ["run", "--dumps", dumps, "--output", str(tmp_path), "--engine", "local"]
     run_command(["rebalance-audit", *audit, "--settings", settings])
-    done = run_command([sys.executable, "-c", SHELL, str(tmp_path)])
+    done = run_command([sys.executable, "-c", SHELL, str(tmp_path), dumps])
     said = json.loads(done.stdout.splitlines()[-1])
     published = PublishedReports(tmp_path / "reports")
     orphaned = sorted(
@@ -94,6 +103,8 @@ def test_a_session_of_spark_connect_reads_explains_and_audits(
     assert [each[:3] for each in said["audited"]] == [each[:3] for each in orphaned]
     assert said["lazily"] == said["audited"]
     assert said["of_texts"]
+    assert said["of_lines"]
+    assert 'F.expr("transform(map_entries(`subscriptions`), each0 ->' in said["to_type"]
     assert said["allocations"][0] == said["allocations"][1] > 0
     assert said["situations"][0] == said["situations"][1] > 0
     # Two processes have the id x: both take queue 0, and nobody takes queue 1.

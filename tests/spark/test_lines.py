@@ -18,6 +18,8 @@ from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
 
 pytestmark = pytest.mark.spark
 
+#: They name the run, or the places of lines.
+NAMING_THE_RUN = ("runs", "verdict", "quarantine")
 DUMP = CAPTURES / "S2" / "dump.jsonl.gz"
 
 
@@ -39,9 +41,9 @@ def of_files(dumps: Path) -> Any:
 
 
 def rows_of(report: Any) -> dict[str, list[str]]:
-    """All that was found, as sets of rows, but for what names the run, and the places of lines."""
+    """All that was found, as sets of rows."""
     found = {name: sorted(map(repr, report[name].to_pylist())) for name in report}
-    return {name: rows for name, rows in found.items() if name not in ("verdict", "quarantine")}
+    return {name: rows for name, rows in found.items() if name not in NAMING_THE_RUN}
 
 
 def shuffled(rows: DataFrame) -> DataFrame:
@@ -84,7 +86,7 @@ def test_a_sink_of_raw_answers_is_a_table_with_a_column_of_them(
     rows.createOrReplaceTempView("answers")
     with pytest.raises(InputError, match="no column is known to have the lines; audit") as error:
         audit(lines="answers", spark=spark)
-    assert 'columns={"line": "..."}) names it, of the columns key string, payload binary' in str(
+    assert 'columns={"line": "..."}) names one of the columns key string, payload binary' in str(
         error.value
     )
     columns = {"line": "payload", "file": F.concat("source", F.lit("!"))}
@@ -104,7 +106,7 @@ def test_lines_in_place_of_lists_are_told_how_they_go_in(spark: SparkSession, du
         audit(lines=rows, round_seconds=60)
     with pytest.raises(InputError, match="lines: expected lines of dumps, came no row"):
         audit(lines=rows.limit(0))
-    with pytest.raises(InputError, match=r"expected text in the column line, .* came int"):
+    with pytest.raises(InputError, match=r"expected in line an object of a dump .* came int"):
         audit(lines=rows, columns={"line": F.lit(1)})
     with pytest.raises(InputError, match="lines have the columns line and file, came client_id"):
         audit(lines=rows, columns={"client_id": "clientId"})

@@ -121,16 +121,18 @@ def test_a_line_goes_by_what_the_others_leave(spark: SparkSession) -> None:
     rows = rows.selectExpr(
         "snapshot_time AS seenAt",
         "cluster",
+        # One that is the name of a broker is no id.
         "broker_name AS broker",
-        "broker_id",
         "consumer_group AS `group`",
         "client_id AS clientId",
         "client_addr AS address",
+        "language AS lang",
         "map('T', '*') AS subs",
     )
     said = error_of(rows)
     assert (
-        '{"heartbeats": {"snapshot_time": "...", "broker_name": "broker", "consumer_group": '
-        '"group", "client_id": "clientId", "client_addr": "...", "subscriptions": F.expr('
+        '{"heartbeats": {"snapshot_time": "...", "broker_name": "broker", "broker_id": "...", '
+        '"consumer_group": "group", "client_id": "clientId", "client_addr": "...", '
+        '"language": "lang", "subscriptions": F.expr('
     ) in said
     assert said.endswith("heartbeats has besides: seenAt timestamp, address string")
