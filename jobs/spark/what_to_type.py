@@ -94,14 +94,14 @@ def _parts(came: Misfits, fits: Fits) -> tuple[list[str], list[str]]:
 def _near(
     came: Misfits, free: Sequence[str], types: Mapping[str, T.DataType], fits: Fits
 ) -> dict[str, str]:
-    """Maps our names that are missing to theirs that may be meant. A plain column whose name is but
-    like ours has to be of its type, too: a broker's name is no id.
+    """Maps our names that are missing to theirs that may be meant. A column whose name is but like
+    ours has to be of its type, too: a broker's name is no id. Times and subscriptions have many.
     """
 
     def may_be(ours: str, theirs: str) -> bool:
         expected = came.table.schema.field(ours).type
-        is_plain = not (pa.types.is_list(expected) or pa.types.is_timestamp(expected))
-        return fits(types[theirs], expected) or not is_plain
+        has_many_types = expected == SUBSCRIPTIONS or pa.types.is_timestamp(expected)
+        return has_many_types or fits(types[theirs], expected)
 
     optional = [name for name in came.table.schema.names if name not in came.theirs]
     return _alike(list(dict.fromkeys([*came.missing, *optional])), free, may_be)

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.errors import ContractError
-from jobs.schemas import HEARTBEATS
+from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.spark.dataframe_rows import prepared
 from tests.spark.test_auditing import set_to
-from tests.support.snapshots import frame, heartbeat_row, subscriptions
+from tests.support.snapshots import frame, heartbeat_row, route_row, subscriptions
 
 pytestmark = pytest.mark.spark
 
@@ -114,6 +114,14 @@ def test_what_no_line_mends_is_said_in_a_sentence(spark: SparkSession) -> None:
         "which is array<struct<topic:string,tags:array<string>>>",
     ]
     assert "audit(..., columns" not in "\n".join(said)
+
+
+def test_the_name_of_a_broker_is_neither_its_id_nor_its_ids(spark: SparkSession) -> None:
+    routes = frame(spark, TOPIC_ROUTES, [route_row()])
+    routes = routes.drop("cluster", "broker_ids").withColumnRenamed("broker_name", "broker")
+    with pytest.raises(ContractError) as error:
+        prepared({"topic_routes": routes})
+    assert '{"topic_routes": {"cluster": "...", "broker_name": "broker"}}' in str(error.value)
 
 
 def test_a_line_goes_by_what_the_others_leave(spark: SparkSession) -> None:
