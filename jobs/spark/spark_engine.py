@@ -72,7 +72,7 @@ _LEAST_ROWS_OF_A_TASK, _LEAST_GROUPS_OF_A_TASK = 25_000, 10
 _MOST_BYTES_OF_A_SHARD = 32 << 20
 _TASKS_OF_A_CORE = 2
 #: The pieces that the driver gathers as they are; more are merged, so many at a time.
-_GATHERED = 16
+_GATHERED, _MERGED_AT_ONCE = 2, 16
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         # One task makes one of each table.
         number = 1 if self._tasks == 1 else pieces.rows.count()
         while number > _GATHERED:
-            number = -(-number // _GATHERED)
+            number = -(-number // _MERGED_AT_ONCE)
             part = F.pmod(F.xxhash64("data"), F.lit(number)).cast("int")
             parts = replace(pieces, rows=pieces.rows.withColumn("shard", part))
             pieces = self.by_shard(parts, merge)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import pickle
-import resource
 import sys
 import tempfile
 import time
@@ -61,27 +60,26 @@ def facts_of_task(groups: range) -> Facts:
     return facts
 
 
-def gathered(tasks: int, at_once: int = 16) -> list[Piece]:
+def gathered(tasks: int, few: int = 2, at_once: int = 16) -> list[Piece]:
     """The pieces that the driver gets of so many tasks, as ``SparkEngine.gather`` merges them."""
     edges = [GROUPS * task // tasks for task in range(tasks + 1)]
     pieces = [pack_value(FOR_ALL, FACTS, facts_of_task(range(*part))) for part in pairwise(edges)]
-    while len(pieces) > at_once:
+    while len(pieces) > few:
         parts = -(-len(pieces) // at_once)
         pieces = [piece for part in range(parts) for piece in merge_facts(pieces[part::parts])]
     return pieces
 
 
 def driven(path: str) -> tuple[int, float, float]:
-    """The rows that pieces in a file have of rounds; CPU seconds and MiB that the driver takes."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """The rows that pieces in a file have of rounds; CPU seconds and MiB of Arrow that the
+    driver takes."""
     pieces = pickle.loads(Path(path).read_bytes())  # noqa: S301 - written below
     started = time.process_time()
     facts = list(all_values(pieces, FACTS))
     rows = sum(each.polls.rounds.num_rows for each in facts)
     Facts.of(facts)
     used = time.process_time() - started
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return rows, used, (after - before) / 1024
+    return rows, used, pa.default_memory_pool().max_memory() / 2**20
 
 
 def measured(tasks: int) -> str:
@@ -100,7 +98,7 @@ def measured(tasks: int) -> str:
 def lines(tasks: list[int]) -> Iterator[str]:
     """The table."""
     yield f"{GROUPS:,} groups, {ROUNDS:,} rounds, {BROKERS} brokers"
-    yield "| tasks | pieces | rows of rounds | MB | CPU s of the driver | MiB |"
+    yield "| tasks | pieces | rows of rounds | MB | CPU s of the driver | MiB of Arrow, at most |"
     yield "|---|---|---|---|---|---|"
     yield from map(measured, tasks)
 

@@ -224,7 +224,7 @@ def test_more_input_makes_more_shards(engine: Any) -> None:
     assert (10 << 30) / many <= 64 << 20
 
 
-@pytest.mark.parametrize("number", [0, 1, 40])
+@pytest.mark.parametrize("number", [0, 1, 5, 40])
 def test_what_the_driver_gathers_is_few_however_many_tasks_made_it(
     engine: Any, number: int
 ) -> None:
@@ -232,7 +232,7 @@ def test_what_the_driver_gathers_is_few_however_many_tasks_made_it(
     given_ = engine.given([pack_value(FOR_ALL, "number", each) for each in range(number)])
     gathered = list(engine.gather(given_, summed))
     # In one process the driver has them already.
-    assert len(gathered) <= (16 if engine.name == "spark" else number)
+    assert len(gathered) <= (2 if engine.name == "spark" else number)
     assert sum(unpack_value(piece.data) for piece in gathered) == sum(range(number))
 
 
