@@ -109,8 +109,8 @@ def audit(
             f"'topic_routes': ...}}), came {type(source).__name__}; "
             "rebalance_audit.spark.audit takes DataFrames, of tables or as lines=..."
         )
-    with temporary_folder() as folder, _engine_on(spark) as engine:
-        task = with_window(asked.task(folder, _history(history, spark)))
+    with temporary_folder() as folder, _opened(spark, history) as (engine, reports, is_here):
+        task = with_window(asked.task(folder, reports))
         if isinstance(source, Mapping):
             given = [
                 (table, with_declared_nulls(as_arrow(table.name, source[table.name]), table))
@@ -125,9 +125,7 @@ def audit(
                 _write(rows, task.snapshots / name)
         else:
             _ingest(engine, source, task)
-        inputs = Inputs(
-            Snapshots.open(task.snapshots), task.settings, in_driver=not _is_here(spark)
-        )
+        inputs = Inputs(Snapshots.open(task.snapshots), task.settings, in_driver=not is_here)
         published = publish_audit(engine, task, QUIET, inputs)
     report = Report(task, published)
     weakref.finalize(report, folder.delete)
@@ -135,33 +133,22 @@ def audit(
 
 
 @contextmanager
-def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
+def _opened(
+    spark: SparkSession | None, history: GivenHistory | None
+) -> Iterator[tuple[Engine, ReportHistory | None, bool]]:
+    """The engine; the reports to compare with; True if the engine's workers see the temporary
+    folders of this machine.
+    """
     if spark is None:
         with LocalEngine() as local:
-            yield local
+            yield local, history_of(history), True
         return
+    from .spark.saved_tables import history_in  # noqa: PLC0415 - Spark takes its time
     from .spark.session import suited  # noqa: PLC0415
-    from .spark.spark_engine import SparkEngine, in_a_sentence  # noqa: PLC0415 - Spark takes its time
+    from .spark.spark_engine import SparkEngine, in_a_sentence, is_here  # noqa: PLC0415
 
     with in_a_sentence(), suited(spark) as own, SparkEngine(own) as engine:
-        yield engine
-
-
-def _history(given: GivenHistory | None, spark: SparkSession | None) -> ReportHistory | None:
-    if spark is None:
-        return history_of(given)
-    from .spark.saved_tables import history_in  # noqa: PLC0415 - Spark takes its time
-
-    return history_in(spark, given)
-
-
-def _is_here(spark: SparkSession | None) -> bool:
-    """True if the engine's workers see the temporary folders of this machine."""
-    if spark is None:
-        return True
-    from .spark.spark_engine import is_here  # noqa: PLC0415 - Spark takes its time
-
-    return is_here(spark)
+        yield engine, history_in(spark, history), is_here(spark)
 
 
 def _ingest(engine: Engine, dumps: Dumps, task: Task) -> None:
