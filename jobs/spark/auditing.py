@@ -54,7 +54,7 @@ from ..storage import PublishedRun
 from .dataframe_rows import Names, prepared
 from .dataframes import allocations_of, rows_of_pieces, situations_of, to_frame
 from .dump_lines import LINES, ReadLines, as_lines, check_no_lines, read_lines
-from .frame_inputs import FrameInputs, of_group, size_of
+from .frame_inputs import FrameInputs, FrameTables, of_group, size_of
 from .heartbeat_frames import FramesInRounds
 from .saved_tables import history_in, save
 from .schemas import spark_schema
@@ -181,9 +181,7 @@ def audit_tables(
             if length is not None:
                 in_rounds = FramesInRounds.of(rows[HEARTBEATS.name], length, expiry)
             read = rows if in_rounds is None else in_rounds(rows)
-            inputs = FrameInputs.read(
-                engine, read, settings, task.window, folder, of_lines=of_lines
-            )
+            inputs = FrameInputs(FrameTables(folder, rows=read, lines=of_lines), settings)
             published = publish_audit(engine, task, QUIET, inputs)
             if of_lines is not None:
                 _warn_of_quarantine(of_lines, settings)
@@ -301,8 +299,7 @@ class SparkReport(Report):
         if self._in_rounds is not None:
             rows = self._in_rounds({n: of_group(each, question.group) for n, each in rows.items()})
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
-            place, group = self._task.snapshots, question.group
-            inputs = FrameInputs.read(engine, rows, self._settings, question.window, place, group)
+            inputs = FrameInputs(FrameTables(self._task.snapshots, rows=rows), self._settings)
             return moments_of_inputs(engine, inputs, question, self._groups)
 
     def _groups(self) -> set[str]:

@@ -1,24 +1,22 @@
 """DataFrames of snapshot tables as the inputs of an audit: their rows are folded where they lie."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..config.settings import Settings
 from ..config.window import Window
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..pipeline.inputs import Inputs
-from ..schemas import ROUTE_CONTENTS, ROUTE_POLLS
-from ..storage import Location, Snapshots
+from ..schemas import Table
+from ..storage import Snapshots
 from .dataframe_rows import RowsStep
 from .dump_lines import ReadLines
 from .session import for_rows
-from .spark_engine import SparkEngine
 
 #: The bytes that an input counts as of which Spark knows no size, and the most that one counts as.
 _MOST_BYTES = 8 << 30
@@ -26,16 +24,18 @@ _MOST_BYTES = 8 << 30
 
 @dataclass(frozen=True)
 class FrameTables(Snapshots):
-    """The tables that the engine has, by their names; the driver reads none."""
+    """Tables that are DataFrames, by their names, ``prepared``; the driver reads none.
 
-    names: frozenset[str] = frozenset()
-    #: The lines that they were made of; None: they came as tables.
-    of_lines: ReadLines | None = None
+    ``lines``: what they were made of; None: they came as tables.
+    """
+
+    rows: Mapping[str, DataFrame] = field(default_factory=dict)
+    lines: ReadLines | None = None
 
     @property
     def ingested(self) -> dict[str, Any] | None:
         """The summary of the ingest of lines; None: they came as tables."""
-        return None if self.of_lines is None else dict(self.of_lines.ingested)
+        return None if self.lines is None else dict(self.lines.ingested)
 
     def files(self, *_: str) -> list[Any]:
         """None: the rows came by Arrow."""
@@ -43,53 +43,41 @@ class FrameTables(Snapshots):
 
     def has(self, name: str) -> bool:
         """True if the table is there."""
-        return name in self.names
+        return name in self.rows
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FrameInputs(Inputs):
-    """Snapshot tables that are DataFrames; they are read once."""
+    """The same as the inputs of an audit: lists come by the rows of their members."""
 
-    made: tuple[Any, Cutting]
-    #: The lines that were not understood.
-    refused: Sequence[pa.Table] = ()
+    snapshots: FrameTables
 
-    @classmethod
-    def read(
-        cls,
-        engine: SparkEngine,
-        rows: Mapping[str, DataFrame],
-        settings: Settings,
-        window: Window,
-        folder: Location,
-        group: str | None = None,
-        of_lines: ReadLines | None = None,
-    ) -> "FrameInputs":
-        """Reads rows that are ``prepared``, of one group where it is named; ``of_lines``: the lines
-        that they were made of.
-        """
-        has_route_ids = {ROUTE_POLLS.name, ROUTE_CONTENTS.name} <= rows.keys()
-        most = settings.bounds.quarantined_lines
-        shards = 1 if group is not None else engine.shards(sum(map(size_of, rows.values())))
-        expiry = settings.heartbeat_expiry_seconds
-        cutting = Cutting(shards, expiry, False, has_route_ids, most)
-        step = TableStep(cutting, window, settings.route_max_age_seconds)
+    def cut(
+        self, engine: Any, window: Window, group: str | None = None, **_: Any
+    ) -> tuple[Any, Cutting]:
+        """The pieces of the rows in a window, of one group if it is named; how they are cut."""
+        rows = self.snapshots.rows
+        cutting = self.cutting()
         wanted = {table.name: rows[table.name] for table in cutting.tables() if table.name in rows}
-        if group is not None:
+        if group is None:
+            cutting = replace(cutting, shards=engine.shards(sum(map(size_of, rows.values()))))
+        else:
             wanted = {name: of_group(each, group) for name, each in wanted.items()}
+        step = TableStep(cutting, window, self.settings.route_max_age_seconds)
         with for_rows(engine.spark):
-            pieces = engine.map_rows(wanted, RowsStep(step))
-        tables = FrameTables(folder, names=frozenset(rows), of_lines=of_lines)
-        refused = () if of_lines is None else of_lines.refused
-        return cls(tables, settings, made=(pieces, cutting), refused=refused)
+            return engine.map_rows(wanted, RowsStep(step)), cutting
 
     def quarantine(self) -> Iterator[pa.Table]:
         """The rows of the lines that were not understood."""
-        return iter(self.refused)
+        lines = self.snapshots.lines
+        return iter(() if lines is None else lines.refused)
 
-    def cut(self, *_: Any, **__: Any) -> tuple[Any, Cutting]:
-        """The pieces that were made as the rows were read."""
-        return self.made
+    def has_list_ids(self) -> bool:
+        """False: there are rows."""
+        return False
+
+    def _has_all(self, *tables: Table) -> bool:
+        return all(self.snapshots.has(table.name) for table in tables)
 
 
 def of_group(rows: DataFrame, group: str) -> DataFrame:
