@@ -29,12 +29,12 @@ from .publish.run import Task
 from .schemas import SNAPSHOT_TABLES
 from .shell.asked import (
     QUIET,
-    Asked,
     Day,
     GivenHistory,
     GivenIssues,
     GivenSettings,
     Time,
+    asked_task,
     history_of,
     temporary_folder,
 )
@@ -91,13 +91,13 @@ def audit(
     >>> report = audit("dumps/")  # doctest: +SKIP
     >>> report["orphaned_queues"].to_pandas()  # doctest: +SKIP
     """
-    asked = Asked.of(settings, known_issues, date, since, until)
+    make_task = asked_task(settings, known_issues, date, since, until)
     if isinstance(source, Mapping):
         check_named(source)
         if spark is not None or any(hasattr(rows, "sparkSession") for rows in source.values()):
             from .spark.auditing import audit_tables  # noqa: PLC0415 - Spark takes its time
 
-            return audit_tables(source, asked, history, spark, round_seconds=round_seconds)
+            return audit_tables(source, make_task, history, spark, round_seconds=round_seconds)
     elif round_seconds is not None:
         raise InputError(
             "round_seconds: expected tables, as audit({'heartbeats': ..., 'topic_routes': ...}, "
@@ -110,7 +110,7 @@ def audit(
             "rebalance_audit.spark.audit takes DataFrames, of tables or as lines=..."
         )
     with temporary_folder() as folder, _opened(spark, history) as (engine, reports, is_here):
-        task = with_window(asked.task(folder, reports))
+        task = with_window(make_task(folder, reports))
         if isinstance(source, Mapping):
             given = [
                 (table, with_declared_nulls(as_arrow(table.name, source[table.name]), table))

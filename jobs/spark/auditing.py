@@ -40,12 +40,13 @@ from ..schemas import (
 )
 from ..shell.asked import (
     QUIET,
-    Asked,
     Day,
     GivenHistory,
     GivenIssues,
     GivenSettings,
+    MakeTask,
     Time,
+    asked_task,
     temporary_folder,
 )
 from ..shell.given_tables import as_arrow, check_named
@@ -140,13 +141,13 @@ def audit(
     if lines is not None and (tables or round_seconds is not None):
         beside = ", ".join(tables) or "round_seconds: lines have their rounds"
         raise InputError(f"expected lines or snapshot tables, came lines and {beside}")
-    asked = Asked.of(settings, known_issues, date, since, until)
-    return audit_tables(tables, asked, history, spark, columns, round_seconds, lines)
+    make_task = asked_task(settings, known_issues, date, since, until)
+    return audit_tables(tables, make_task, history, spark, columns, round_seconds, lines)
 
 
 def audit_tables(
     tables: Mapping[str, Any],
-    asked: Asked,
+    make_task: MakeTask,
     history: GivenHistory | None = None,
     spark: SparkSession | None = None,
     columns: Names | None = None,
@@ -165,7 +166,7 @@ def audit_tables(
         check_named(tables)
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
-        task = with_window(asked.task(folder, history_in(spark, history)))
+        task = with_window(make_task(folder, history_in(spark, history)))
         settings = task.settings
         expiry = settings.heartbeat_expiry_seconds
         # A heartbeat from before the window is listed in its first rounds.
