@@ -295,7 +295,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     @contextmanager
     def _described(self, what: str) -> Iterator[None]:
-        """Spark's jobs that are begun in the block have this description, others their own."""
+        """Spark's jobs that begin in the block have this description, others their own."""
         if is_remote():  # Spark Connect has none.
             yield
             return
