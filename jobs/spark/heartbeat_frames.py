@@ -65,7 +65,7 @@ class FramesInRounds:
             if table.name in rows:
                 found[table.name] = self._in_rounds(table.name, rows[table.name])
         if BROKER_POLLS.name not in rows:
-            # Read once more, of few columns: the lists themselves have many.
+            # Read once more, of few columns: those that say who is listed in which round.
             few = rows[HEARTBEATS.name].select(*CONNECTION, _TIME, "last_heartbeat_at")
             polls = _by_broker(few).mapInArrow(_polled(self.rounds), from_arrow_schema(POLLS))
             found |= prepared({BROKER_POLLS.name: polls})
