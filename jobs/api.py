@@ -29,12 +29,12 @@ from .publish.run import Task
 from .schemas import SNAPSHOT_TABLES
 from .shell.asked import (
     QUIET,
-    Asked,
     Day,
     GivenHistory,
     GivenIssues,
     GivenSettings,
     Time,
+    asked_task,
     history_of,
     temporary_folder,
 )
@@ -91,13 +91,13 @@ def audit(
     >>> report = audit("dumps/")  # doctest: +SKIP
     >>> report["orphaned_queues"].to_pandas()  # doctest: +SKIP
     """
-    asked = Asked.of(settings, known_issues, date, since, until)
+    make_task = asked_task(settings, known_issues, date, since, until)
     if isinstance(source, Mapping):
         check_named(source)
         if spark is not None or any(hasattr(rows, "sparkSession") for rows in source.values()):
             from .spark.auditing import audit_tables  # noqa: PLC0415 - Spark takes its time
 
-            return audit_tables(source, asked, history, spark, round_seconds=round_seconds)
+            return audit_tables(source, make_task, history, spark, round_seconds=round_seconds)
     elif round_seconds is not None:
         raise InputError(
             "round_seconds: expected tables, as audit({'heartbeats': ..., 'topic_routes': ...}, "
@@ -109,8 +109,8 @@ def audit(
             f"'topic_routes': ...}}), came {type(source).__name__}; "
             "rebalance_audit.spark.audit takes DataFrames, of tables or as lines=..."
         )
-    with temporary_folder() as folder, _engine_on(spark) as engine:
-        task = with_window(asked.task(folder, _history(history, spark)))
+    with temporary_folder() as folder, _opened(spark, history) as (engine, reports, is_here):
+        task = with_window(make_task(folder, reports))
         if isinstance(source, Mapping):
             given = [
                 (table, with_declared_nulls(as_arrow(table.name, source[table.name]), table))
@@ -125,9 +125,7 @@ def audit(
                 _write(rows, task.snapshots / name)
         else:
             _ingest(engine, source, task)
-        inputs = Inputs(
-            Snapshots.open(task.snapshots), task.settings, in_driver=not _is_here(spark)
-        )
+        inputs = Inputs(Snapshots.open(task.snapshots), task.settings, in_driver=not is_here)
         published = publish_audit(engine, task, QUIET, inputs)
     report = Report(task, published)
     weakref.finalize(report, folder.delete)
@@ -135,33 +133,22 @@ def audit(
 
 
 @contextmanager
-def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
+def _opened(
+    spark: SparkSession | None, history: GivenHistory | None
+) -> Iterator[tuple[Engine, ReportHistory | None, bool]]:
+    """The engine; the reports to compare with; True if the engine's workers see the temporary
+    folders of this machine.
+    """
     if spark is None:
         with LocalEngine() as local:
-            yield local
+            yield local, history_of(history), True
         return
+    from .spark.saved_tables import history_in  # noqa: PLC0415 - Spark takes its time
     from .spark.session import suited  # noqa: PLC0415
-    from .spark.spark_engine import SparkEngine, in_a_sentence  # noqa: PLC0415 - Spark takes its time
+    from .spark.spark_engine import SparkEngine, in_a_sentence, is_here  # noqa: PLC0415
 
     with in_a_sentence(), suited(spark) as own, SparkEngine(own) as engine:
-        yield engine
-
-
-def _history(given: GivenHistory | None, spark: SparkSession | None) -> ReportHistory | None:
-    if spark is None:
-        return history_of(given)
-    from .spark.saved_tables import history_in  # noqa: PLC0415 - Spark takes its time
-
-    return history_in(spark, given)
-
-
-def _is_here(spark: SparkSession | None) -> bool:
-    """True if the engine's workers see the temporary folders of this machine."""
-    if spark is None:
-        return True
-    from .spark.spark_engine import is_here  # noqa: PLC0415 - Spark takes its time
-
-    return is_here(spark)
+        yield engine, history_in(spark, history), is_here(spark)
 
 
 def _ingest(engine: Engine, dumps: Dumps, task: Task) -> None:

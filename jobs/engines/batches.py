@@ -30,18 +30,13 @@ Batches = Iterator[pa.RecordBatch]
 #: A step from rows of the named table to pieces.
 RowStep = Callable[[str, Batches], Iterator[Piece]]
 
-PIECE_COLUMNS: dict[str, pa.DataType] = {
-    "shard": pa.int32(),
-    "kind": pa.string(),
-    "data": pa.binary(),
-}
-_SCHEMA = pa.schema(PIECE_COLUMNS)
+PIECES = pa.schema(dict[str, pa.DataType](shard=pa.int32(), kind=pa.string(), data=pa.binary()))
 #: A row of situations, and the rest of it, which no person reads.
 SITUATION = pa.schema([*SITUATIONS.schema, pa.field("rest", pa.binary())])
 #: The rows of ``find_situations``: the groups of a shard, as a piece, then its situations.
-FOUND = pa.schema([*_SCHEMA, *(each.with_nullable(True) for each in SITUATION)])
+FOUND = pa.schema([*PIECES, *(each.with_nullable(True) for each in SITUATION)])
 #: A row of a situation that was spread.
-SPREAD_ROWS = pa.schema([_SCHEMA.field("shard"), *SITUATION])
+SPREAD_ROWS = pa.schema([PIECES.field("shard"), *SITUATION])
 GROUPS = "groups"
 #: The pieces of a large shard, whose situations are spread: its groups, and these rows.
 LARGE_GROUPS, SPREAD = OF_LARGE_SHARDS = "large groups", SITUATIONS.name
@@ -241,4 +236,4 @@ def _pieces(batches: Batches) -> Iterator[Piece]:
 
 def _rows(pieces: Iterable[Piece]) -> Batches:
     for piece in pieces:
-        yield pa.RecordBatch.from_pylist([piece._asdict()], schema=_SCHEMA)
+        yield pa.RecordBatch.from_pylist([piece._asdict()], schema=PIECES)

@@ -106,11 +106,8 @@ class Work(Protocol):
     def situations(self, groups: Any) -> Iterator[Any]:
         """The situations of the groups, as they are evaluated."""
 
-    def at_once(self, situations: Iterable[Any]) -> Iterator[Sequence[Any]]:
-        """The situations in parts, each of which is evaluated at a time."""
-
-    def evaluate(self, situations: Sequence[Any]) -> Any:
-        """The verdicts on a part of the situations."""
+    def evaluate(self, situations: Iterable[Any]) -> Iterator[Any]:
+        """The verdicts on the situations, those on some at a time."""
 
     def to_row(self, situation: Any) -> tuple[Any, ...]:
         """The situation as a row: the columns of ``situations``, and the rest of it as bytes."""

@@ -185,7 +185,7 @@ def _run_closed(step: SliceStep, slices: Iterable[Slice]) -> Iterator[Piece]:
 
 def _judged(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
     groups = work.find_groups(pieces)
-    return work.judge(groups, map(work.evaluate, work.at_once(work.situations(groups))))
+    return work.judge(groups, work.evaluate(work.situations(groups)))
 
 
 def _listed(task: Callable[[Any], Iterator[Piece]], item: Any) -> list[Piece]:

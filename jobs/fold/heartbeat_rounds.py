@@ -182,10 +182,13 @@ def merged(spans: Iterable[TimeSpan], apart: Instant) -> list[TimeSpan]:
     >>> merged([TimeSpan(7, 8), TimeSpan(0, 3), TimeSpan(4, 5)], 1)
     [TimeSpan(since=0, until=5), TimeSpan(since=7, until=8)]
     """
-    in_order = sorted(spans)
-    begins = np.array([each.since for each in in_order], np.int64)
-    ends = np.maximum.accumulate(np.array([each.until for each in in_order], np.int64))
-    cuts = [0, *(np.flatnonzero(begins[1:] - ends[:-1] > apart) + 1).tolist(), len(in_order)]
+    begins, ends = np.array(sorted(spans), np.int64).reshape(-1, 2).T
+    return _spans(begins, np.maximum.accumulate(ends), apart)
+
+
+def _spans(begins: Numbers, ends: Numbers, apart: Instant) -> list[TimeSpan]:
+    """One span for all that follow each other and are no further apart than that."""
+    cuts = [0, *(np.flatnonzero(begins[1:] - ends[:-1] > apart) + 1).tolist(), len(ends)]
     return [TimeSpan(int(begins[a]), int(ends[b - 1])) for a, b in pairwise(cuts) if a < b]
 
 
@@ -219,20 +222,13 @@ def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> 
     streams: dict[ClusterBroker, list[TimeSpan]] = {}
     for start, end in pairwise([*starts.tolist(), len(order)]):
         of_broker = times[order[start:end]]
-        cuts = [0, *(np.flatnonzero(np.diff(of_broker) > apart) + 1).tolist(), len(of_broker)]
-        streams[broker_of(rows, int(order[start]))] = [
-            TimeSpan(int(of_broker[a]), int(of_broker[b - 1])) for a, b in pairwise(cuts)
-        ]
-    measured = _middle(times)
+        streams[broker_of(rows, int(order[start]))] = _spans(of_broker, of_broker, apart)
+    measured = measured_around(int(np.median(times)) if times.size else 0)
     within = (times >= measured.since) & (times <= measured.until)
     recurrence = _recurrence(
         [each[within] for each in _keys(rows, CONNECTION)], times[within], apart
     )
     return HeartbeatRounds.of(round_seconds, expiry_seconds, streams, recurrence)
-
-
-def _middle(times: Numbers) -> TimeSpan:
-    return measured_around(int(np.median(times))) if times.size else TimeSpan(0, 0)
 
 
 def measured_around(time: Instant) -> TimeSpan:

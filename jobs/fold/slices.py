@@ -29,13 +29,19 @@ from .numbers import TableSource, open_files, rows_of_group
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 #: Tables of which rows hold for a time after they were polled.
-ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
+_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
 #: Tables of which rows of the future are counted: what brokers and nameservers said.
-_SAID = (HEARTBEATS, BROKER_POLLS, *ROUTES)
-
+_SAID = (HEARTBEATS, BROKER_POLLS, *_ROUTES)
 
 #: A time that is refused, in microseconds: what a text becomes that is none.
 NO_TIME = -(1 << 63)
+
+
+def window_of(table: Table, window: Window, route_max_age_seconds: int) -> Window:
+    """The window of the rows of a table: a route that was polled shortly before it still holds when
+    it begins.
+    """
+    return window.earlier(route_max_age_seconds) if table in _ROUTES else window
 
 
 @dataclass(frozen=True)
@@ -98,9 +104,7 @@ class TableStep:
 
     def _counted(self, table: Table, came: pa.Schema) -> Any:
         """The filter for the rows that count; None: all count."""
-        # A route that was polled shortly before the window still holds when it begins.
-        is_route = table in ROUTES
-        window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window
+        window = window_of(table, self.window, self.route_max_age_seconds)
         # A content has no time of its own: it counts where a poll names it.
         if window == Window() or "snapshot_time" not in table.schema.names:
             return None

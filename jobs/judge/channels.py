@@ -25,7 +25,7 @@ from ..schemas import NOT_ONLINE, RUNNING_INFO
 from .answers import Answers
 from .dossier import Broker, ClientRun, Dossier
 
-# Why a client id is used by so many processes; without slots: see ``evaluation.Question``.
+# Why a client id is used by so many processes; without slots: see ``evaluation.state_of``.
 _SIDE_BY_SIDE = Text(
     "its connections stay listed side by side for longer than a broker keeps a silent one"
 )

@@ -36,7 +36,7 @@ from ..judge.evaluation import (
     evaluate_one,
     seen_states,
 )
-from ..judge.event_times import GroupTimes, times_of_group
+from ..judge.event_times import times_of_group
 from ..judge.failed import Failure, rows_of_failed
 from ..judge.history import judge
 from ..judge.situation_rows import SituationRow, from_row, rules_of, to_row
@@ -129,16 +129,21 @@ class GroupAudit:
                 }
         # Lists that come by ids are those of a collector.
         by_rows = any(each.kind == LISTED for each in pieces)
-        times = [times_of_group(each) if by_rows else None for each in dossiers.values()]
-        of_groups = list(zip(dossiers.values(), times, strict=True))
-        groups = [(dossier, self._situations(dossier, each)) for dossier, each in of_groups]
-        shown = Counter((dossier.cluster, each) for dossier, each in of_groups if each)
+        shown: TimesShown = Counter()
+        situations = [self._situations(each, by_rows, shown) for each in dossiers.values()]
+        groups = list(zip(dossiers.values(), situations, strict=True))
         return Shard(pieces[0].shard, groups, members, shown)
 
-    def _situations(self, dossier: Dossier, times: GroupTimes | None) -> Situations | Failure:
-        if times is not None and times.are_events:
-            return Failure(dossier.cluster, dossier.consumer_group, REASON, "")
+    def _situations(
+        self, dossier: Dossier, by_rows: bool, shown: TimesShown
+    ) -> Situations | Failure:
+        """The situations of a group; what it shows of its times is counted."""
         try:
+            times = times_of_group(dossier) if by_rows else None
+            if times is not None:
+                shown[dossier.cluster, times] += 1
+                if times.are_events:
+                    return Failure(dossier.cluster, dossier.consumer_group, REASON, "")
             return find_situations(dossier, self.terms)
         except Exception as error:
             return Failure.of(dossier.cluster, dossier.consumer_group, error)
@@ -149,13 +154,9 @@ class GroupAudit:
         distinct = (each.distinct().values() for each in found)
         return seen_states(chain.from_iterable(distinct), groups.members)
 
-    def at_once(self, situations: Iterable[SeenState]) -> Iterator[list[SeenState]]:
-        """Parts of about equal work."""
-        return at_once(situations)
-
-    def evaluate(self, situations: Sequence[SeenState]) -> Verdicts:
-        """The core's verdicts."""
-        return evaluate(situations, self.rules)
+    def evaluate(self, situations: Iterable[SeenState]) -> Iterator[Verdicts]:
+        """The core's verdicts, in parts of about equal work."""
+        return (evaluate(some, self.rules) for some in at_once(situations))
 
     def to_row(self, situation: SeenState) -> SituationRow:
         """The situation as a row."""

@@ -64,7 +64,7 @@ def _refusal(cluster: str, period: int, expiry_seconds: int) -> InputError:
     return InputError(
         f"heartbeats of cluster {visible(cluster)}: expected snapshot_time to be the round of "
         "polling, one time for all whom the brokers list in it; came a time of its own for each: "
-        f"connections come again each {period} s, and hardly ever two at one time. Taken for "
+        f"connections come again every {period} s, and hardly ever two at one time. Taken for "
         "rounds, all of them would join and leave all the time: nothing was published. Put them "
         f"into rounds: rebalance_audit.spark.audit(heartbeats, topic_routes, {typed}), or "
         f"rebalance_audit.audit({{'heartbeats': ..., 'topic_routes': ...}}, {typed})",

@@ -1,21 +1,20 @@
 """A request for an audit from Python, checked before anything runs -> the task of a run."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date as Date
 from datetime import datetime
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..commands.clock import now
 from ..commands.common import time_of
 from ..config.choices import LAST_RUN
 from ..config.known_issues import KnownIssues, load_known_issues
 from ..config.settings import Settings, checked, load_settings
-from ..config.window import Window, asked_window, future_after
+from ..config.window import asked_window, future_after
 from ..console.progress import Progress
 from ..declared.instants import is_date
 from ..errors import SettingsError
@@ -34,54 +33,44 @@ GivenHistory = str | PathLike[str]
 QUIET = Progress(quiet=True)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A request: the settings, the known issues and the window of a run."""
+#: A folder, for its tables and its reports, and the reports that it is compared with (None: with
+#: none) -> the task of a run.
+MakeTask: TypeAlias = Callable[[Location, ReportHistory | None], Task]
 
-    run: Run
-    settings: Settings
-    known_issues: KnownIssues
-    window: Window
-    since_last: bool
 
-    @classmethod
-    def of(
-        cls,
-        settings: GivenSettings,
-        known_issues: GivenIssues,
-        date: Day | None,
-        since: Time | None,
-        until: Time | None,
-    ) -> "Asked":
-        """Checks it; SettingsError where it is none, or does not fit."""
-        began = now()
-        made = settings_of(settings)
-        is_last = since == LAST_RUN
-        window = asked_window(
-            None if date is None else day_of("date", date),
-            None if is_last else time_in_utc("since", since, f", or {LAST_RUN}"),
-            time_in_utc("until", until),
-            future_after(began, made.bounds.future_days),
-        )
-        run = Run(new_run_id(began), began)
-        return cls(run, made, issues_of(known_issues), window, is_last)
+def asked_task(
+    settings: GivenSettings,
+    known_issues: GivenIssues,
+    date: Day | None,
+    since: Time | None,
+    until: Time | None,
+) -> MakeTask:
+    """Checks what is asked for, before anything runs; SettingsError where it does not fit."""
+    began = now()
+    made, issues = settings_of(settings), issues_of(known_issues)
+    is_last = since == LAST_RUN
+    window = asked_window(
+        None if date is None else day_of("date", date),
+        None if is_last else time_in_utc("since", since, f", or {LAST_RUN}"),
+        time_in_utc("until", until),
+        future_after(began, made.bounds.future_days),
+    )
+    run = Run(new_run_id(began), began)
 
-    def task(self, folder: Location, history: ReportHistory | None) -> Task:
-        """The run, of tables that are there for it alone, with its reports in a folder.
-
-        ``history``: the reports that it compares itself with; None: with no other run.
-        """
+    def task(folder: Location, history: ReportHistory | None) -> Task:
         return Task(
-            self.run,
+            run,
             folder / "snapshots",
             folder / "reports",
-            self.window,
-            self.settings,
-            self.known_issues,
-            self.since_last,
+            window,
+            made,
+            issues,
+            is_last,
             are_staged=True,
             compared_with=history,
         )
+
+    return task
 
 
 def settings_of(given: GivenSettings) -> Settings:

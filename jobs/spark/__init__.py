@@ -7,9 +7,11 @@ auditing.py    ``audit``: DataFrames in, DataFrames out
 several_dates.py  ``backfill``: the same of several dates, one after the other
 dataframe_rows.py   what a snapshot table must have, and how its rows travel to the fold
 what_to_type.py   what to type where it has not that, tried by Spark before it is shown
-days.py        of tables by days those of the window
+days.py        days of the window, of tables that have a column of them
 packed_rows.py   what rows have in common, as one text, and the rows of a table again
 dump_lines.py   lines of dumps that are rows, as snapshot tables
+heartbeat_frames.py   heartbeats with times of their own, as lists by rounds
+frame_inputs.py   tables that are DataFrames, as the inputs of an audit
 dataframes.py   tables of Arrow and published reports as DataFrames
 saved_tables.py   report tables in a schema of a catalogue: saved, read, compared with
 schemas.py     the snapshot tables as Spark's types

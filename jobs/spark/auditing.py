@@ -7,32 +7,25 @@ Nothing is staged: the rows go from their plan to the fold by Arrow, where Spark
 
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from rebalance_core.errors import near_names
 
 from ..audit import audit as publish_audit
 from ..config.masking import Masking
 from ..config.settings import Settings
-from ..config.window import Window
 from ..declared.kinds import MEMBERS_LEFT
 from ..engines.environment import sentence_of_spark
 from ..errors import InputError, QuarantineError
 from ..fold.heartbeat_rounds import checked_round_seconds
-from ..fold.kernel import Cutting
-from ..fold.slices import TableStep
 from ..judge.moment import Moment
 from ..pipeline.audit import with_window
 from ..pipeline.ingest import check_quarantine
-from ..pipeline.inputs import Inputs
 from ..pipeline.moments import MomentQuestion, moments_of_inputs
 from ..publish.run import Task
 from ..reports.tables import declared_table
@@ -42,32 +35,31 @@ from ..schemas import (
     EVENTS,
     HEARTBEATS,
     PROBLEMS,
-    ROUTE_CONTENTS,
-    ROUTE_POLLS,
     RUNS,
     TOPIC_ROUTES,
 )
 from ..shell.asked import (
     QUIET,
-    Asked,
     Day,
     GivenHistory,
     GivenIssues,
     GivenSettings,
+    MakeTask,
     Time,
+    asked_task,
     temporary_folder,
 )
 from ..shell.given_tables import as_arrow, check_named
 from ..shell.report import Report
-from ..storage import Location, PublishedRun, Snapshots
-from ..texts.shown import visible
-from .dataframe_rows import Names, RowsStep, prepared
+from ..storage import PublishedRun
+from .dataframe_rows import Names, prepared
 from .dataframes import allocations_of, rows_of_pieces, situations_of, to_frame
-from .dump_lines import LINES, ReadLines, are_lines, as_lines, read_lines
+from .dump_lines import LINES, ReadLines, as_lines, check_no_lines, read_lines
+from .frame_inputs import FrameInputs, FrameTables, of_group, size_of
 from .heartbeat_frames import FramesInRounds
 from .saved_tables import history_in, save
 from .schemas import spark_schema
-from .session import adopted, fitting_workers, for_rows, suited
+from .session import adopted, fitting_workers, suited
 from .spark_engine import SparkEngine
 
 #: The tables of which the driver makes the rows, and why; those of the others are read where the
@@ -80,8 +72,6 @@ MADE_BY_THE_DRIVER = {
     "verdict": "it is made of all that was published",
     "runs": "it names what was published",
 }
-#: An input of which Spark knows no size counts as one of so many bytes, and none as larger.
-_MOST_BYTES = 8 << 30
 
 
 def audit(
@@ -151,13 +141,13 @@ def audit(
     if lines is not None and (tables or round_seconds is not None):
         beside = ", ".join(tables) or "round_seconds: lines have their rounds"
         raise InputError(f"expected lines or snapshot tables, came lines and {beside}")
-    asked = Asked.of(settings, known_issues, date, since, until)
-    return audit_tables(tables, asked, history, spark, columns, round_seconds, lines)
+    make_task = asked_task(settings, known_issues, date, since, until)
+    return audit_tables(tables, make_task, history, spark, columns, round_seconds, lines)
 
 
 def audit_tables(
     tables: Mapping[str, Any],
-    asked: Asked,
+    make_task: MakeTask,
     history: GivenHistory | None = None,
     spark: SparkSession | None = None,
     columns: Names | None = None,
@@ -171,11 +161,12 @@ def audit_tables(
     with fitting_workers(spark):
         frames = {name: _as_frame(spark, name, rows) for name, rows in given.items()}
     if lines is None:
-        _check_no_lines(frames)
+        if HEARTBEATS.name in frames and TOPIC_ROUTES.name not in frames:
+            check_no_lines(frames[HEARTBEATS.name])
         check_named(tables)
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
-        task = with_window(asked.task(folder, history_in(spark, history)))
+        task = with_window(make_task(folder, history_in(spark, history)))
         settings = task.settings
         expiry = settings.heartbeat_expiry_seconds
         # A heartbeat from before the window is listed in its first rounds.
@@ -184,39 +175,25 @@ def audit_tables(
             of_lines = in_rounds = None
             if lines is not None:
                 came = adopted(own, as_lines(frames[LINES], columns or {}))
-                of_lines = read_lines(engine, came, _size_of(came), settings)
+                of_lines = read_lines(engine, came, size_of(came), settings)
                 frames, columns = dict(of_lines.tables), None
             in_window = prepared(frames, columns, window, settings.route_max_age_seconds)
             rows = {name: adopted(own, each) for name, each in in_window.items()}
             if length is not None:
                 in_rounds = FramesInRounds.of(rows[HEARTBEATS.name], length, expiry)
             read = rows if in_rounds is None else in_rounds(rows)
-            inputs = FrameInputs.read(engine, read, settings, task.window, folder)
-            if of_lines is not None:
-                inputs = inputs.with_lines(of_lines)
+            inputs = FrameInputs(FrameTables(folder, rows=read, lines=of_lines), settings)
             published = publish_audit(engine, task, QUIET, inputs)
+            if of_lines is not None:
+                _warn_of_quarantine(of_lines, settings)
         except BaseException:
             engine.close()
             raise
-    if of_lines is not None:
-        _warn_of_quarantine(of_lines, settings)
     report = SparkReport(task, published, engine, rows, spark, in_rounds)
     weakref.finalize(report, folder.delete)
     # At the end of Python its Java may be gone, with all that it kept.
     weakref.finalize(report, engine.close).atexit = False
     return report
-
-
-def _check_no_lines(frames: Mapping[str, DataFrame]) -> None:
-    """InputError, with the call that takes them, for lines of dumps in place of lists."""
-    lists = frames.get(HEARTBEATS.name)
-    if lists is not None and TOPIC_ROUTES.name not in frames and are_lines(lists):
-        there = visible(", ".join(f"{name} {type_}" for name, type_ in lists.dtypes))
-        raise InputError(
-            "heartbeats: expected a row for each connection in a broker's list, came the columns "
-            f"{there}; lines of dumps go in as audit(lines=...), as audit(lines=spark.read.text("
-            '"dumps/"))'
-        )
 
 
 def _warn_of_quarantine(read: ReadLines, settings: Settings) -> None:
@@ -251,92 +228,6 @@ def _as_frame(spark: SparkSession, name: str, rows: Any) -> DataFrame:
     return to_frame(spark, as_arrow(name, rows))
 
 
-@dataclass(frozen=True)
-class FrameTables(Snapshots):
-    """The tables that the engine has, by their names; the driver reads none."""
-
-    names: frozenset[str] = frozenset()
-    #: The summary of the ingest of lines; None: they came as tables.
-    of_lines: Mapping[str, Any] | None = None
-
-    @property
-    def ingested(self) -> dict[str, Any] | None:
-        """The summary of the ingest of lines; None: they came as tables."""
-        return None if self.of_lines is None else dict(self.of_lines)
-
-    def files(self, *_: str) -> list[Any]:
-        """None: the rows came by Arrow."""
-        return []
-
-    def has(self, name: str) -> bool:
-        """True if the table is there."""
-        return name in self.names
-
-
-@dataclass(frozen=True, kw_only=True)
-class FrameInputs(Inputs):
-    """Snapshot tables that are DataFrames; they are read once."""
-
-    made: tuple[Any, Cutting]
-    #: The lines that were not understood.
-    refused: Sequence[pa.Table] = ()
-
-    @classmethod
-    def read(
-        cls,
-        engine: SparkEngine,
-        rows: Mapping[str, DataFrame],
-        settings: Settings,
-        window: Window,
-        folder: Location,
-        group: str | None = None,
-    ) -> "FrameInputs":
-        """Reads rows that are ``prepared``, of one group where it is named."""
-        has_route_ids = {ROUTE_POLLS.name, ROUTE_CONTENTS.name} <= rows.keys()
-        most = settings.bounds.quarantined_lines
-        shards = 1 if group is not None else engine.shards(sum(map(_size_of, rows.values())))
-        expiry = settings.heartbeat_expiry_seconds
-        cutting = Cutting(shards, expiry, False, has_route_ids, most)
-        step = TableStep(cutting, window, settings.route_max_age_seconds)
-        wanted = {table.name: rows[table.name] for table in cutting.tables() if table.name in rows}
-        if group is not None:
-            wanted = {name: _of_group(each, group) for name, each in wanted.items()}
-        with for_rows(engine.spark):
-            pieces = engine.map_rows(wanted, RowsStep(step))
-        return cls(FrameTables(folder, names=frozenset(wanted)), settings, made=(pieces, cutting))
-
-    def with_lines(self, read: ReadLines) -> "FrameInputs":
-        """The same of tables that were made of lines: with what was refused and is lacking."""
-        tables = FrameTables(
-            self.snapshots.root, names=frozenset(read.tables), of_lines=read.ingested
-        )
-        return replace(self, snapshots=tables, refused=read.refused)
-
-    def quarantine(self) -> Iterator[pa.Table]:
-        """The rows of the lines that were not understood."""
-        return iter(self.refused)
-
-    def cut(self, *_: Any, **__: Any) -> tuple[Any, Cutting]:
-        """The pieces that were made as the rows were read."""
-        return self.made
-
-
-def _of_group(rows: DataFrame, group: str) -> DataFrame:
-    is_about = "consumer_group" in rows.columns
-    return rows.where(F.col("consumer_group") == group) if is_about else rows
-
-
-def _size_of(rows: DataFrame) -> int:
-    """The approximate number of bytes, by Spark's plan, which may know none."""
-    try:
-        plan: Any = rows
-        return min(
-            int(str(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())), _MOST_BYTES
-        )
-    except Exception:  # Spark Connect does not tell
-        return _MOST_BYTES
-
-
 class SparkReport(Report):
     """The result of an audit: each report table as a DataFrame, by its name: ``orphaned_queues``.
 
@@ -367,10 +258,10 @@ class SparkReport(Report):
         with fitting_workers(self._spark):
             if name == ALLOCATIONS.name:
                 return allocations_of(self._made[1], self._masking)
+            table = RUNS if name == RUNS.name else declared_table(name)
             if self._is_of_the_driver(name):
-                table = RUNS if name == RUNS.name else declared_table(name)
                 return to_frame(self._spark, self[name], spark_schema(table))
-            return rows_of_pieces(self._made[0], name)
+            return rows_of_pieces(self._made[0], table)
 
     @property
     def situations(self) -> DataFrame:
@@ -407,17 +298,9 @@ class SparkReport(Report):
     def _moments(self, question: MomentQuestion) -> list[Moment]:
         rows = self._rows
         if self._in_rounds is not None:
-            of_group = {name: _of_group(each, question.group) for name, each in rows.items()}
-            rows = self._in_rounds(of_group)
+            rows = self._in_rounds({n: of_group(each, question.group) for n, each in rows.items()})
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
-            inputs = FrameInputs.read(
-                engine,
-                rows,
-                self._settings,
-                question.window,
-                self._task.snapshots,
-                question.group,
-            )
+            inputs = FrameInputs(FrameTables(self._task.snapshots, rows=rows), self._settings)
             return moments_of_inputs(engine, inputs, question, self._groups)
 
     def _groups(self) -> set[str]:

@@ -9,7 +9,6 @@ What is lossless is taken: whole numbers of any width, decimals without digits b
 times as text of ISO 8601 (UTC where it has no zone).
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,11 +29,11 @@ from ..contract import check_tables, type_name
 from ..declared.instants import to_instant
 from ..engines.pieces import Piece
 from ..errors import ContractError, InputError
-from ..fold.slices import NO_TIME, ROUTES, TableStep
+from ..fold.slices import NO_TIME, TableStep, window_of
 from ..schemas import SNAPSHOT_TABLES, Table
 from .days import of_days
 from .packed_rows import packed, unpacked
-from .what_to_type import Misfits, what_to_type
+from .what_to_type import Misfits, quoted, what_to_type
 
 #: Our name of a column to theirs, or to a column that is made of theirs; or by table such names.
 Names: TypeAlias = Mapping[str, Any]
@@ -103,7 +102,7 @@ def _in_window(table: Table, rows: DataFrame, window: Window, age: int) -> DataF
     is_time = isinstance(came, T.TimestampType)
     # The column as it is, so that statistics of files are asked. Others as they travel.
     time = F.col(_TIME) if is_time else F.expr(str(_travels(came, declared, _TIME)))
-    bounds = window.earlier(age) if table in ROUTES else window
+    bounds = window_of(table, window, age)
 
     def moment(at: datetime) -> Column:
         micros = to_instant(at)
@@ -167,18 +166,9 @@ def _by_our_names(table: Table, rows: DataFrame, columns: Names) -> _NamedColumn
         if len(there) > 1:
             named.twice.extend([pa.field(field.name, field.type)] * len(there))
         elif there:
-            picked.append(F.col(_quoted(there[0])).alias(field.name))
+            picked.append(F.col(quoted(there[0])).alias(field.name))
             named.theirs[field.name] = there[0]
     return named._replace(rows=rows.select(*picked))
-
-
-def _quoted(name: str) -> str:
-    """The name as Spark reads it, whatever is in it.
-
-    >>> _quoted("clientId"), _quoted("client.id")
-    ('clientId', '`client.id`')
-    """
-    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
 
 
 def _refusal(rows: DataFrame, column: Column) -> str | None:

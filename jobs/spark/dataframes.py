@@ -16,7 +16,7 @@ from ..config.masking import Masking
 from ..contract import as_plain
 from ..engines.batches import unpacking_step
 from ..reports.tables import declared_table, published_runs
-from ..schemas import ALLOCATIONS, SITUATIONS
+from ..schemas import ALLOCATIONS, SITUATIONS, Table
 from ..storage import Location, Reports
 from .schemas import spark_schema
 from .session import AS_NAMED
@@ -42,12 +42,10 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
     return spark.range(0, 1, 1, 1).mapInArrow(rows_of_the_driver, schema)
 
 
-def rows_of_pieces(pieces: DataFrame, table: str, schema: StructType | None = None) -> DataFrame:
-    """The rows of a table that are packed in pieces, unpacked where they lie; without a schema
-    those of a report table.
-    """
-    of_table = pieces.where(pieces["kind"] == table).select("data")
-    return of_table.mapInArrow(unpacking_step(table), schema or spark_schema(declared_table(table)))
+def rows_of_pieces(pieces: DataFrame, table: Table) -> DataFrame:
+    """The rows of a table that are packed in pieces, unpacked where they lie."""
+    of_table = pieces.where(pieces["kind"] == table.name).select("data")
+    return of_table.mapInArrow(unpacking_step(table.name), spark_schema(table))
 
 
 def allocations_of(recomputed: DataFrame, masking: Masking) -> DataFrame:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ..config.window import Window
-from ..fold.slices import ROUTES
+from ..fold.slices import window_of
 from ..schemas import Table
 
 #: The names of a column that has the day of a row.
@@ -30,7 +30,7 @@ def of_days(table: Table, rows: DataFrame, window: Window, route_max_age_seconds
     day_column = _day_column(rows)
     if day_column is None or window == Window() or not _is_of_rounds(table):
         return rows
-    bounds = window.earlier(route_max_age_seconds) if table in ROUTES else window
+    bounds = window_of(table, window, route_max_age_seconds)
     is_in = _between(day_column, bounds.since, bounds.end)
     if window.future is not None:
         is_in |= _between(day_column, window.future, None)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -23,9 +22,9 @@ from ..pipeline.ingest import IngestCounts, read_all
 from ..schemas import HEARTBEATS, MEMBER_LISTS, QUARANTINE, SNAPSHOT_TABLES
 from ..texts.shown import visible
 from .dataframes import rows_of_pieces
-from .schemas import spark_schema
 from .session import for_rows
 from .spark_engine import PieceFrame, SparkEngine
+from .what_to_type import quoted, type_of
 
 #: The name of the argument.
 LINES = "lines"
@@ -55,7 +54,7 @@ def read_lines(engine: SparkEngine, rows: DataFrame, size: int, settings: Settin
     if not read.lines:
         raise InputError(f"{LINES}: expected lines of dumps, came no row")
     pieces = read.snapshot_pieces(settings).rows
-    tables = {each.name: rows_of_pieces(pieces, each.name, spark_schema(each)) for each in _MADE}
+    tables = {each.name: rows_of_pieces(pieces, each) for each in _MADE}
     refused = [unpack_rows(piece.data) for piece in read.quarantine()]
     counts, gaps = read.counts, read.incomplete(settings)
     size = counts.bytes.total()
@@ -83,7 +82,7 @@ def as_lines(rows: DataFrame, columns: Mapping[str, Any]) -> DataFrame:
         ("line", line, "an object of a dump in each row, as docs/dumps.md has them"),
         ("file", file, "the name of the file of each line"),
     ):
-        type_ = _type_of(rows, _column(column))
+        type_ = type_of(rows, _column(column))
         if not isinstance(type_, T.StringType | T.BinaryType):
             came = "nothing that Spark can make" if type_ is None else visible(type_.simpleString())
             raise InputError(f"{LINES}: expected in {name} {what}, came {came}; {_advice(rows)}")
@@ -92,11 +91,19 @@ def as_lines(rows: DataFrame, columns: Mapping[str, Any]) -> DataFrame:
     )
 
 
-def are_lines(rows: DataFrame) -> bool:
-    """True if the rows have a column of lines, and none of those that ``heartbeats`` must have."""
+def check_no_lines(rows: DataFrame) -> None:
+    """InputError, with the call that takes them, for lines of dumps in place of ``heartbeats``.
+
+    They have a column of lines, and none of those that it must have.
+    """
     needed = {field.name for field in HEARTBEATS.schema if not field.nullable}
     names = {name.lower() for name in rows.columns}
-    return not names & needed and (bool(names & {*_LINE}) or len(_texts(rows)) == 1)
+    if not names & needed and (names & {*_LINE} or len(_texts(rows)) == 1):
+        raise InputError(
+            f"{HEARTBEATS.name}: expected a row for each connection in a broker's list, came the "
+            f"columns {_columns_of(rows)}; lines of dumps go in as audit(lines=...), as "
+            'audit(lines=spark.read.text("dumps/"))'
+        )
 
 
 def _texts(rows: DataFrame) -> list[str]:
@@ -116,24 +123,18 @@ def _file_of(rows: DataFrame) -> str | Column:
     if "file" in rows.columns:
         return "file"
     of_spark = F.col("_metadata.file_path")
-    return F.lit(LINES) if _type_of(rows, of_spark) is None else of_spark
+    return F.lit(LINES) if type_of(rows, of_spark) is None else of_spark
 
 
 def _advice(rows: DataFrame) -> str:
-    there = visible(", ".join(f"{name} {type_}" for name, type_ in rows.dtypes))
-    return f'audit(lines=..., columns={{"line": "..."}}) names one of the columns {there}'
+    call = 'audit(lines=..., columns={"line": "..."})'
+    return f"{call} names one of the columns {_columns_of(rows)}"
+
+
+def _columns_of(rows: DataFrame) -> str:
+    return visible(", ".join(f"{name} {type_}" for name, type_ in rows.dtypes))
 
 
 def _column(given: Any) -> Column:
-    if isinstance(given, str):
-        return F.col(f"`{given.replace('`', '``')}`")
-    column: Column = given
+    column: Column = F.col(quoted(given)) if isinstance(given, str) else given
     return column
-
-
-def _type_of(rows: DataFrame, column: Column) -> T.DataType | None:
-    """The type of a column; None where Spark cannot make it."""
-    try:
-        return rows.select(column.alias("made")).schema["made"].dataType
-    except PySparkException:
-        return None

@@ -37,12 +37,10 @@ from ..fold.heartbeat_rounds import (
 from ..fold.polled import BROKER
 from ..schemas import BROKER_POLLS, HEARTBEATS, QUEUE_OFFSETS
 from .dataframe_rows import prepared
-from .spark_engine import cores_of
+from .spark_engine import TASKS_OF_A_CORE, cores_of
 
 _TIME = "snapshot_time"
 _Batches = Iterator[pa.RecordBatch]
-#: The least tasks of a core: a task may have a large group.
-_TASKS_OF_A_CORE = 2
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,8 @@ class FramesInRounds:
             if table.name in rows:
                 found[table.name] = self._in_rounds(table.name, rows[table.name])
         if BROKER_POLLS.name not in rows:
-            # Read once more, of few columns: the lists themselves have many.
-            few = rows[HEARTBEATS.name].select(*CONNECTION, _TIME)
+            # Read once more, of few columns: those that say who is listed in which round.
+            few = rows[HEARTBEATS.name].select(*CONNECTION, _TIME, "last_heartbeat_at")
             polls = _by_broker(few).mapInArrow(_polled(self.rounds), from_arrow_schema(POLLS))
             found |= prepared({BROKER_POLLS.name: polls})
         return found
@@ -83,7 +81,7 @@ class FramesInRounds:
 
 
 def _of_a_group_together(rows: DataFrame) -> DataFrame:
-    tasks = _TASKS_OF_A_CORE * cores_of(rows.sparkSession)
+    tasks = TASKS_OF_A_CORE * cores_of(rows.sparkSession)
     return rows.repartition(tasks, "cluster", "consumer_group")
 
 

@@ -104,7 +104,7 @@ def read_tables(
     """
     is_runs = table == RUNS.name
     declared = RUNS if is_runs else declared_table(table)
-    runs = _runs(spark, schema)
+    runs = _saved(spark, schema, RUNS.name)
     if runs is None:
         raise InputError(
             f"no table {schema}.{RUNS.name}: expected a schema that result.save_as_tables wrote"
@@ -131,10 +131,6 @@ _KEYS = ["date", "run_id"]
 def _column(field: T.StructField, there: Sequence[str]) -> Column:
     made = F.col(field.name) if field.name in there else F.lit(None)
     return made.cast(field.dataType).alias(field.name, metadata=field.metadata)
-
-
-def _runs(spark: SparkSession, schema: str) -> DataFrame | None:
-    return _saved(spark, schema, RUNS.name)
 
 
 def _saved(spark: SparkSession, schema: str, table: str) -> DataFrame | None:
@@ -176,7 +172,7 @@ class SavedReports(ReportHistory):
     def __init__(self, spark: SparkSession, schema: str) -> None:
         self._spark = spark
         self._schema = schema
-        self._saved_runs = _runs(spark, schema)
+        self._saved_runs = _saved(spark, schema, RUNS.name)
         found = [] if self._saved_runs is None else self._saved_runs.select("date").collect()
         self._dates = sorted(str(row[0]) for row in found)
         #: The runs that were read.

@@ -21,7 +21,6 @@ from tempfile import gettempdir, mkdtemp, mkstemp
 from threading import RLock
 from typing import Any, cast
 from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkConf, SparkContext
@@ -104,7 +103,7 @@ _LOCK = RLock()
 #: The contexts whose workers take this Python, once for each audit that is under way.
 _WITH_THIS_PYTHON: list[SparkContext] = []
 #: The Python of each context of which a worker has shown that it can run the audit.
-_FITTING: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
+_FITTING: weakref.WeakKeyDictionary[SparkContext, str] = weakref.WeakKeyDictionary()
 
 
 @contextmanager

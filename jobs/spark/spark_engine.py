@@ -54,7 +54,7 @@ from ..texts.shown import visible
 from .functions import recompute_allocations
 from .session import unnoticed
 
-_DDL = "shard int, kind string, data binary"
+_PIECES = from_arrow_schema(batches.PIECES)
 _FOUND = from_arrow_schema(batches.FOUND)
 _SPREAD = from_arrow_schema(batches.SPREAD_ROWS)
 
@@ -70,7 +70,7 @@ _COLLECTED_PART = 16 << 20
 _LEAST_BYTES_OF_A_TASK = 1 << 20
 _LEAST_ROWS_OF_A_TASK, _LEAST_GROUPS_OF_A_TASK = 25_000, 10
 _MOST_BYTES_OF_A_SHARD = 32 << 20
-_TASKS_OF_A_CORE = 2
+TASKS_OF_A_CORE = 2
 #: The pieces that the driver gathers as they are; more are merged, so many at a time.
 _GATHERED, _MERGED_AT_ONCE = 2, 16
 
@@ -105,13 +105,13 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self.spark = spark
         self.versions: Mapping[str, str] = {"spark": spark.version, "pyspark": pyspark.__version__}
         self._kept: list[DataFrame] = []
-        self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
+        self._most_tasks = TASKS_OF_A_CORE * cores_of(spark)
         self._tasks = self._most_tasks
         self._input_bytes = inf
         #: The situations of the groups that were judged last, with what came of each.
-        self.recomputed: DataFrame | None = None
+        self._situations: DataFrame | None = None
         #: The pieces of their report tables.
-        self.judged: PieceFrame | None = None
+        self._judged: PieceFrame | None = None
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -174,12 +174,12 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             files = self.spark.read.format("binaryFile").options(**_BY_NAME)
             contents = files.load([each.path for each in handed])
             contents = contents.select("path", "content")
-            frames.append(contents.mapInArrow(batches.contents_step(handed, step), _DDL))
+            frames.append(contents.mapInArrow(batches.contents_step(handed, step), _PIECES))
         if opened:
             size = sum(each.size for each in opened)
             of_tasks = list(in_tasks(opened, size, self._tasks))
             numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
-            frames.append(numbers.mapInArrow(batches.task_numbers_step(of_tasks, step), _DDL))
+            frames.append(numbers.mapInArrow(batches.task_numbers_step(of_tasks, step), _PIECES))
         rows = reduce(DataFrame.unionAll, frames or [self.given([]).rows])
         tables = ", ".join(dict.fromkeys(each.what for each in slices))
         return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
@@ -187,7 +187,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
     def map_rows(self, tables: Mapping[str, DataFrame], step: batches.RowStep) -> PieceFrame:
         """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
         mapped = [
-            each.mapInArrow(batches.rows_step(name, step), _DDL) for name, each in tables.items()
+            each.mapInArrow(batches.rows_step(name, step), _PIECES) for name, each in tables.items()
         ]
         rows = reduce(DataFrame.unionAll, mapped)
         what = f"rows -> pieces: {', '.join(tables)}"
@@ -200,12 +200,12 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         if not there:
             return PieceFrame(self.spark.sql("SELECT 0 shard, '' kind, X'' data WHERE false"), 0)
         with unnoticed(self.spark):
-            rows = self.spark.createDataFrame(pd.DataFrame(there), _DDL)
+            rows = self.spark.createDataFrame(pd.DataFrame(there), _PIECES)
         return PieceFrame(rows, sum(len(piece.data) for piece in there))
 
     def by_shard(self, pieces: PieceFrame, step: ShardStep) -> PieceFrame:
         """Runs the step on the pieces of each shard."""
-        rows = self._grouped(pieces.rows).mapInArrow(batches.shards_step(step), _DDL)
+        rows = self._grouped(pieces.rows).mapInArrow(batches.shards_step(step), _PIECES)
         return self._keep(rows, pieces.most_bytes, f"shards: {pieces.what}")
 
     def _grouped(self, rows: DataFrame) -> DataFrame:
@@ -220,34 +220,34 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         there are. Its groups wait for the verdicts.
         """
         found = self._grouped(pieces.rows).mapInArrow(batches.situations_step(work), _FOUND)
-        self.recomputed = recomputed = self._recomputed(found, work)
+        self._situations = recomputed = self._recomputed(found, work)
         what = "shards of groups: situations -> allocations -> rows of tables"
-        rows = recomputed.mapInArrow(batches.verdicts_step(work), _DDL)
+        rows = recomputed.mapInArrow(batches.verdicts_step(work), _PIECES)
         made = self._keep(rows, pieces.most_bytes, what)
         is_waiting = F.col("kind").isin(*batches.OF_LARGE_SHARDS)
         # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
         with self._described(what):
             sizes = made.rows.select(is_waiting, F.length("data")).collect()
         size = sum(size for waits, size in sizes if not waits)
-        self.judged = PieceFrame(made.rows.where(~is_waiting), size, what)
+        self._judged = PieceFrame(made.rows.where(~is_waiting), size, what)
         if any(waits for waits, _ in sizes):
             spread = made.only(batches.SPREAD).rows.mapInArrow(batches.spread_situations, _SPREAD)
             of_large = self._recomputed(spread.repartition(self._most_tasks), work)
-            self.recomputed = recomputed.unionByName(of_large, allowMissingColumns=True)
+            self._situations = recomputed.unionByName(of_large, allowMissingColumns=True)
             groups = made.only(batches.LARGE_GROUPS).rows.withColumn("kind", F.lit(batches.GROUPS))
             rows = groups.unionByName(of_large, allowMissingColumns=True)
             rows = rows.repartition(self._tasks, "shard")
             rows = rows.sortWithinPartitions("shard", F.col("data").isNull())
-            rows = rows.mapInArrow(batches.verdicts_step(work), _DDL)
-            self.judged = self.judged.and_also(self._keep(rows, inf, f"large {what}"))
-        return self.judged
+            rows = rows.mapInArrow(batches.verdicts_step(work), _PIECES)
+            self._judged = self._judged.and_also(self._keep(rows, inf, f"large {what}"))
+        return self._judged
 
     def read_again(self) -> tuple[DataFrame, DataFrame]:
         """The pieces of the groups that were judged last, and their situations with what came of
         each, which are kept from where they are read first: the audit itself reads them once.
         """
-        assert self.judged is not None and self.recomputed is not None  # noqa: S101 - judged
-        return self.judged.rows, self._keep(self.recomputed, inf, "situations").rows
+        assert self._judged is not None and self._situations is not None  # noqa: S101 - judged
+        return self._judged.rows, self._keep(self._situations, inf, "situations").rows
 
     def _recomputed(self, rows: DataFrame, work: Work) -> DataFrame:
         recompute = recompute_allocations(work)(*batches.SITUATION.names)
@@ -295,7 +295,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     @contextmanager
     def _described(self, what: str) -> Iterator[None]:
-        """Spark's jobs that are begun in the block have this description, others their own."""
+        """Spark's jobs that begin in the block have this description, others their own."""
         if is_remote():  # Spark Connect has none.
             yield
             return
@@ -342,7 +342,7 @@ def cores_of(spark: SparkSession) -> int:
     """The number of tasks at a time; a guess for Spark Connect, which does not tell it."""
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:
+    except PySparkException:
         return 4
 
 

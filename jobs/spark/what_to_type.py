@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -34,6 +34,23 @@ class Misfits(NamedTuple):
     theirs: Mapping[str, str | None]
     missing: Sequence[str]
     wrong: Sequence[str]
+
+
+def quoted(name: str) -> str:
+    """The name of a column in SQL, whatever is in it.
+
+    >>> quoted("client.id")
+    '`client.id`'
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
+def type_of(rows: DataFrame, column: Column) -> T.DataType | None:
+    """The type of a column of the rows; None where Spark cannot make it."""
+    try:
+        return rows.select(column.alias("made")).schema["made"].dataType
+    except PySparkException:
+        return None
 
 
 def what_to_type(tables: Iterable[Misfits], fits: Fits) -> Iterator[str]:
@@ -111,14 +128,10 @@ def _tried(
     rows: DataFrame, name: str, came: T.DataType, expected: pa.DataType, fits: Fits
 ) -> str | None:
     """The SQL that makes the type of the column; None where there is none that Spark takes."""
-    quoted = f"`{name.replace('`', '``')}`"
-    if (sql := _made(came, expected, quoted, fits)) is None:
+    if (sql := _made(came, expected, quoted(name), fits)) is None:
         return None
-    try:
-        made = rows.select(F.expr(sql).alias("made")).schema["made"]
-    except PySparkException:
-        return None
-    return sql if fits(made.dataType, expected) else None
+    made = type_of(rows, F.expr(sql))
+    return sql if made is not None and fits(made, expected) else None
 
 
 def _notes(ours: str, came: T.DataType, expected: pa.DataType) -> Iterator[str]:
@@ -223,7 +236,7 @@ def _struct_made(came: T.DataType, expected: Any, x: str, fits: Fits, depth: int
     for field in expected:
         if (theirs := found.get(field.name)) is None:
             return None
-        path = f"{x}.`{theirs.replace('`', '``')}`"
+        path = f"{x}.{quoted(theirs)}"
         if (made := _made(types[theirs], field.type, path, fits, depth)) is None:
             return None
         fields.append(f"'{field.name}', {made}")

@@ -124,14 +124,9 @@ class Squares:
         """One for each number that is not negative."""
         return (("square of", number) for number in groups if number >= 0)
 
-    def at_once(self, situations: Iterable[Situation]) -> Iterator[list[Situation]]:
-        """Three at a time."""
-        return in_parts(situations, 3)
-
-    def evaluate(self, situations: Sequence[Situation]) -> list[Found]:
-        """The verdicts on some situations."""
-        assert 0 < len(situations) <= 3
-        return list(map(self.evaluate_one, situations))
+    def evaluate(self, situations: Iterable[Situation]) -> Iterator[list[Found]]:
+        """The verdicts, those on three at a time."""
+        return (list(map(self.evaluate_one, some)) for some in in_parts(situations, 3))
 
     def evaluate_one(self, situation: Situation) -> Found:
         """The number, its square, and the process that found it."""

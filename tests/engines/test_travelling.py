@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -120,7 +121,8 @@ def test_the_work_on_a_shard_does_the_same_wherever_it_is_done(folded: FoldedSha
     made = []
     for each in (work, travelled(work)):
         groups = each.find_groups(pieces)
-        verdicts = [each.evaluate(some) for some in in_parts(each.situations(groups), 7)]
+        parts = in_parts(each.situations(groups), 7)
+        verdicts = [*chain.from_iterable(map(each.evaluate, parts))]
         # The groups may have travelled, and have the verdicts in any order.
         made.append(sorted(each.judge(travelled(groups), verdicts)))
         assert sorted(each.judge(groups, verdicts[::-1]))

@@ -156,8 +156,13 @@ def test_views_and_tables_of_arrow_and_pandas_are_tables(
     polls, offsets = of["broker_polls"].to_pandas(), of["queue_offsets"]
     result = audit("lists", of["topic_routes"], polls, queue_offsets=offsets, spark=spark)
     assert result.orphaned_queues.count() == len(published.rows("orphaned_queues"))
-    # The rows of one group and its topics are asked for again.
-    assert "Nothing is wrong at this moment" in result.explain("G", "T")
+    # The rows of one group and its topics are asked for again: every queue has one owner, of which
+    # the run says that it stands still to the end.
+    (ongoing,) = {row.ongoing for row in result.stalled_queues.collect()}
+    assert ongoing
+    said = result.explain("G", "T")
+    assert "Still there, CRITICAL from 2026-01-05 00:02:00 on: 2 queues stalled" in said
+    assert "By lists and routes alone: 6 queues, 2 processes; every queue has one owner" in said
 
 
 def test_what_is_no_table_is_said_in_a_sentence(spark: SparkSession) -> None:

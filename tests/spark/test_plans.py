@@ -84,9 +84,17 @@ def test_sql_computes_the_allocations_of_every_situation_of_one_view_again(resul
     for name in ("situations", "allocations"):
         getattr(result, name).createOrReplaceTempView(name)
     compared = spark.sql("""
-        WITH again AS (
-            SELECT state_id, inline(rocketmq_allocate(strategy, queues, client_ids, parameters))
-            FROM situations WHERE views = 1 AND strategy IS NOT NULL
+        WITH used AS (
+            SELECT state_id, queues, client_ids, strategy, parameters,
+                array_except(client_ids, flatten(other_strategies.client_ids)) AS users
+            FROM situations WHERE views = 1
+            UNION ALL
+            SELECT state_id, queues, client_ids, other.strategy, other.parameters, other.client_ids
+            FROM situations LATERAL VIEW explode(other_strategies) AS other WHERE views = 1
+        ), again AS (
+            SELECT state_id, users,
+                inline(rocketmq_allocate(strategy, queues, client_ids, parameters))
+            FROM used WHERE strategy IS NOT NULL
         )
         SELECT consumer_group, allocations.client_id, allocations.subscribed,
             transform(again.queues, each -> each.queue_id) = allocations.queues.queue_id
@@ -94,6 +102,7 @@ def test_sql_computes_the_allocations_of_every_situation_of_one_view_again(resul
             AND again.processes = allocations.processes AS is_equal
         FROM allocations JOIN again
             ON allocations.state_id = again.state_id AND allocations.client_id = again.client_id
+            AND array_contains(again.users, allocations.client_id)
     """).collect()
     groups = {row.consumer_group for row in compared if row.is_equal}
     assert {f"G_{each.name}" for each in CAPTURES.iterdir() if each.is_dir()} - groups == {
@@ -105,10 +114,11 @@ def test_sql_computes_the_allocations_of_every_situation_of_one_view_again(resul
     assert others == {("G_S6", "127.0.0.1@DEFAULT"), ("G_S4", "10.0.4.4@app")}
     no_share = [row.subscribed for row in compared if row.client_id == "10.0.4.4@app"]
     assert False in no_share
-    # All situations of one view are compared, but those with several strategies.
+    # All situations of one view are compared: of several strategies each client by its own.
     every = result.situations.where("views = 1")
-    differ = every.where("strategy IS NULL").select("consumer_group").distinct().collect()
-    assert [row.consumer_group for row in differ] == ["G_S3"]
+    assert every.where("strategy IS NULL").count() == 0
+    of_several = every.where("size(other_strategies) > 0").select("consumer_group").distinct()
+    assert [row.consumer_group for row in of_several.collect()] == ["G_S3"]
 
 
 def test_which_lists_were_seen_at_a_time(result: Any) -> None:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
-from typing import Any, cast
+from typing import Any
 
-import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.errors import ContractError, InputError
-from jobs.fold.slices import TableStep
 from jobs.schemas import CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
-from jobs.spark.dataframe_rows import RowsStep, prepared
+from jobs.spark.dataframe_rows import prepared
 from jobs.spark.packed_rows import FACTS, packed_columns
 from tests.spark.test_auditing import set_to
 from tests.support.snapshots import frame, heartbeat_row, route_row
+from tests.support.travelled import arrived
 
 pytestmark = pytest.mark.spark
 
@@ -158,7 +154,7 @@ def test_times_within_lists_travel_as_microseconds(spark: SparkSession) -> None:
     row = {"cluster": "c", "source": "RUNNING_INFO", "queues": [queue]}
     row |= {"consumer_group": "G", "client_id": "a", "snapshot_time": at, "observed_at": at}
     states = frame(spark, CLIENT_STATES, [row])
-    came = _arrived(prepared({"client_states": states})["client_states"], "client_states")
+    came = arrived(CLIENT_STATES, prepared({"client_states": states})["client_states"]).to_pydict()
     (of_row,) = came["queues"]
     assert of_row[0]["last_pull_at"] == at
 
@@ -175,33 +171,13 @@ def test_a_list_that_is_null_arrives_as_null_and_every_other_one_as_it_was(
             for n, lists in enumerate(doubtful)
         ],
     )
-    came = _arrived(prepared({"heartbeats": rows})["heartbeats"], "heartbeats")
-    arrived = dict(zip(came["client_id"], came["doubtful_topics"], strict=True))
-    assert arrived == {str(number): lists for number, lists in enumerate(doubtful)}
+    came = arrived(HEARTBEATS, prepared({"heartbeats": rows})["heartbeats"]).to_pydict()
+    lists_by_id = dict(zip(came["client_id"], came["doubtful_topics"], strict=True))
+    assert lists_by_id == {str(number): lists for number, lists in enumerate(doubtful)}
     dropped = rows.drop("doubtful_topics")
     for missing in (dropped, dropped.selectExpr("*", "NULL AS doubtful_topics")):
-        came = _arrived(prepared({"heartbeats": missing})["heartbeats"], "heartbeats")
+        came = arrived(HEARTBEATS, prepared({"heartbeats": missing})["heartbeats"]).to_pydict()
         assert came["doubtful_topics"] == [None] * len(doubtful)
     of_nulls = dropped.selectExpr("*", "array(NULL, NULL) AS doubtful_topics")
-    came = _arrived(prepared({"heartbeats": of_nulls})["heartbeats"], "heartbeats")
+    came = arrived(HEARTBEATS, prepared({"heartbeats": of_nulls})["heartbeats"]).to_pydict()
     assert came["doubtful_topics"] == [[None, None]] * len(doubtful)
-
-
-def _arrived(rows: Any, name: str) -> dict[str, list[Any]]:
-    """What the fold gets of rows that travel."""
-    values = [row.asDict(recursive=True) for row in rows.collect()]
-    travelling = pa.Table.from_pylist(values, to_arrow_schema(rows.schema))
-    fold = Fold()
-    list(RowsStep(cast("TableStep", fold))(name, iter(travelling.to_batches())))
-    return pa.Table.from_batches(fold.came).to_pydict()
-
-
-@dataclass
-class Fold:
-    """Keeps the rows that come to it."""
-
-    came: list[pa.RecordBatch] = field(default_factory=list)
-
-    def of_batches(self, _: str, batches: Iterator[pa.RecordBatch]) -> list[Any]:
-        self.came = list(batches)
-        return []

@@ -61,8 +61,8 @@ def taken_for_active() -> list[Any]:
 
 
 def rows_of(report: Any) -> dict[str, Any]:
-    """All that was found, but for what names the run."""
-    rows = {name: report[name].to_pylist() for name in report}
+    """All that was found, but for what names the run, and its row."""
+    rows = {name: report[name].to_pylist() for name in report if name != "runs"}
     return rows | {"verdict": [{**row, "run_id": ""} for row in rows["verdict"]]}
 
 
@@ -95,7 +95,7 @@ def test_audits_at_once_change_no_setting_and_find_what_one_does(caller: SparkSe
 
 def test_rows_of_a_session_with_other_settings_are_read_as_they_are(caller: SparkSession) -> None:
     of_dumps = audit(DUMPS, SAMPLE_SETTINGS)
-    tables = Snapshots.open(of_dumps._snapshots)
+    tables = Snapshots.open(of_dumps._task.snapshots)
     names = [table.name for table in SNAPSHOT_TABLES if tables.has(table.name)]
     names.remove("quarantine")
     frames = {name: caller.read.parquet(tables.table(name).uri) for name in names}

@@ -36,9 +36,9 @@ def tables(folder: Path, rows: list[Row]) -> Path:
 @pytest.mark.parametrize(
     ("period", "typed"),
     [
-        (30, r"each 30 s.*round_seconds=60\)"),
-        (61, r"each 61 s.*round_seconds=60\)"),
-        (120, r"each 120 s.*round_seconds=120\)"),
+        (30, r"every 30 s.*round_seconds=60\)"),
+        (61, r"every 61 s.*round_seconds=60\)"),
+        (120, r"every 120 s.*round_seconds=120\)"),
         (300, r"round_seconds=300, settings=\{'heartbeat_expiry_seconds': 610\}\)"),
     ],
 )
