@@ -1,4 +1,4 @@
-"""How the rows of a DataFrame travel to the fold: what each row has of its own in columns, and what
+"""Rows of a DataFrame as they travel to the fold: what each row has of its own in columns, and what
 rows have in common as one text of JSON.
 
 Java gives rows to Arrow value by value, and lists slowest of all: a row of heartbeats has 19
