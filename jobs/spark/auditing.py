@@ -405,11 +405,11 @@ class SparkReport(Report):
         save(schema, self._published, self, lambda name: getattr(self, name))
 
     def _moments(self, question: MomentQuestion) -> list[Moment]:
-        rows = self._rows
-        if self._in_rounds is not None:
-            of_group = {name: _of_group(each, question.group) for name, each in rows.items()}
-            rows = self._in_rounds(of_group)
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
+            rows = self._rows
+            if self._in_rounds is not None:
+                of_group = {name: _of_group(each, question.group) for name, each in rows.items()}
+                rows = self._in_rounds(of_group)
             inputs = FrameInputs.read(
                 engine,
                 rows,
