@@ -175,7 +175,8 @@ def test_what_the_stream_does_not_have_is_told_from_what_is_not_there() -> None:
     assert {r for *_, r in found} == {*first, *later}
 
 
-@pytest.mark.parametrize("period", [150, 300, 3600])
+# The last one: 30 s as milliseconds that were taken for seconds.
+@pytest.mark.parametrize("period", [150, 300, 3600, 30_000])
 def test_a_sink_that_has_few_of_the_heartbeats_is_an_error(period: int) -> None:
     rows = beats("a", range(0, 40 * period, period)) + beats("b", range(50, 40 * period, period))
     with pytest.raises(InputError, match="at least once in heartbeat_expiry_seconds = 130"):
