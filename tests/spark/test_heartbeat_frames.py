@@ -109,9 +109,11 @@ def test_a_group_is_explained_by_a_python_that_nobody_named(
 ) -> None:
     tables = three_groups()
     tables["heartbeats"] = late(tables["heartbeats"], "client")
+    # These rows keep the Python of the moment in which they are made.
+    frames = frames_of(spark, tables)
     for owner, name in ((sessions, "_DEFAULT"), (spark.sparkContext, "pythonExec")):
         monkeypatch.setattr(owner, name, "no-such-python")
-    found = audit(**frames_of(spark, tables), round_seconds=60)
+    found = audit(**frames, round_seconds=60)
     assert "T_TWICE" in found.explain("TWICE", "T_TWICE")
 
 
