@@ -123,16 +123,31 @@ class HeartbeatRounds:
         InputError where connections send their heartbeats more seldom than a broker waits for them.
         """
         expiry = expiry_seconds * SECOND
-        if recurrence.lasts > expiry and recurrence.beyond >= max(recurrence.within, 1):
+        spans = [span for of_broker in streams.values() for span in of_broker]
+        # Of times in a wrong unit no two of a connection lie near enough to be measured.
+        short = sum(span.until - span.since <= expiry for span in spans)
+        is_apart = len(spans) > 2 * len(streams) and 2 * short > len(spans)
+        is_rare = recurrence.within == 0 and is_apart
+        is_late = recurrence.lasts > expiry and recurrence.beyond >= max(recurrence.within, 1)
+        if is_late or is_rare:
             raise InputError(
                 "heartbeats: expected each connection at least once in "
                 f"heartbeat_expiry_seconds = {expiry_seconds}, for a broker drops it then; most "
                 "come again later than that. Give every heartbeat that came; or, if the table has "
                 "only some of them, set heartbeat_expiry_seconds to more than the time between two "
-                "of one connection, as settings={'heartbeat_expiry_seconds': 600}"
+                "of one connection, as settings={'heartbeat_expiry_seconds': 600}. Times "
+                "that count milliseconds are timestamp_millis, not timestamp_seconds"
             )
         warm_up = recurrence.longest if recurrence.within else expiry
-        return cls(round_seconds * SECOND, expiry, warm_up, streams)
+        made = cls(round_seconds * SECOND, expiry, warm_up, streams)
+        if spans and not any(each.since <= each.until for of in made.asked.values() for each in of):
+            last = max(each.until for each in spans) - min(each.since for each in spans)
+            raise InputError(
+                f"heartbeats: expected some rounds of round_seconds = {round_seconds}, came none: "
+                f"the heartbeats last {last // SECOND} s, and the first {warm_up // SECOND} s of "
+                "them do not show every member yet. Give more of them, or a smaller round_seconds"
+            )
+        return made
 
     @cached_property
     def asked(self) -> Mapping[str, Sequence[TimeSpan]]:

@@ -296,10 +296,12 @@ class SparkReport(Report):
         save(schema, self._published, self, lambda name: getattr(self, name))
 
     def _moments(self, question: MomentQuestion) -> list[Moment]:
-        rows = self._rows
-        if self._in_rounds is not None:
-            rows = self._in_rounds({n: of_group(each, question.group) for n, each in rows.items()})
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
+            rows = self._rows
+            if self._in_rounds is not None:
+                its = {name: of_group(each, question.group) for name, each in rows.items()}
+                # Its UDFs are made here, where they get the Python that is lent.
+                rows = self._in_rounds(its)
             inputs = FrameInputs(FrameTables(self._task.snapshots, rows=rows), self._settings)
             return moments_of_inputs(engine, inputs, question, self._groups)
 

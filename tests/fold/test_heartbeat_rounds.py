@@ -175,7 +175,8 @@ def test_what_the_stream_does_not_have_is_told_from_what_is_not_there() -> None:
     assert {r for *_, r in found} == {*first, *later}
 
 
-@pytest.mark.parametrize("period", [150, 300, 3600])
+# The last one: 30 s as milliseconds that were taken for seconds.
+@pytest.mark.parametrize("period", [150, 300, 3600, 30_000])
 def test_a_sink_that_has_few_of_the_heartbeats_is_an_error(period: int) -> None:
     rows = beats("a", range(0, 40 * period, period)) + beats("b", range(50, 40 * period, period))
     with pytest.raises(InputError, match="at least once in heartbeat_expiry_seconds = 130"):
@@ -323,3 +324,15 @@ def test_parts_of_any_size_give_the_same(fleet: Any, most: int, batch: int) -> N
     lists = connections(parts).drop_columns("connections").to_pylist()
     assert len(lists) == len({tuple(each.values()) for each in lists})  # the rows of each together
     assert polls_of(connections(parts), rounds).equals(polls_of(connections(whole), rounds))
+
+
+def test_heartbeats_too_few_for_any_round_are_refused_with_what_they_last() -> None:
+    streams = {("c", "b", 0): [TimeSpan(7 * SECOND, 1_807 * SECOND)]}
+    often = Recurrence(30 * SECOND, 100, 0, 1_800 * SECOND)
+    with pytest.raises(
+        InputError, match=r"came none: the heartbeats last 1800 s, and the first 30"
+    ):
+        HeartbeatRounds.of(3_600, 120, streams, often)
+    HeartbeatRounds.of(600, 120, streams, often)
+    # Nothing at all is said where no member is listed.
+    HeartbeatRounds.of(3_600, 120, {}, Recurrence(0, 0, 0, 0))

@@ -12,6 +12,7 @@ from jobs.errors import InputError
 from jobs.fold.heartbeat_rounds import as_rounds, rounds_of
 from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, QUEUE_OFFSETS
 from jobs.spark import audit
+from jobs.spark import session as sessions
 from jobs.spark.dataframe_rows import prepared
 from jobs.spark.heartbeat_frames import FramesInRounds
 from tests.support.events import DUPLICATE, ORPHANED, lasting_queues, late, three_groups
@@ -102,6 +103,19 @@ def test_events_have_the_findings_of_rounds_or_are_refused(spark: SparkSession) 
     assert lasting_queues(found["orphaned_queues"]) == ORPHANED
     assert lasting_queues(found["duplicate_queues"]) == DUPLICATE
     assert [row.client_id for row in found.stacked_client_ids.collect()] == ["a"]
+    assert "T_TWICE" in found.explain("TWICE", "T_TWICE")
+
+
+def test_a_group_is_explained_by_a_python_that_nobody_named(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = three_groups()
+    tables["heartbeats"] = late(tables["heartbeats"], "client")
+    # These rows keep the Python of the moment in which they are made.
+    frames = frames_of(spark, tables)
+    for owner, name in ((sessions, "_DEFAULT"), (spark.sparkContext, "pythonExec")):
+        monkeypatch.setattr(owner, name, "no-such-python")
+    found = audit(**frames, round_seconds=60)
     assert "T_TWICE" in found.explain("TWICE", "T_TWICE")
 
 
