@@ -103,8 +103,13 @@ def lines(tasks: list[int]) -> Iterator[str]:
     yield from map(measured, tasks)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", default="4,16,32,400", help="numbers, separated by commas")
     for line in lines([int(each) for each in parser.parse_args().tasks.split(",")]):
         sys.stdout.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    main()
