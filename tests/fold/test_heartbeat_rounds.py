@@ -190,10 +190,11 @@ def test_a_length_that_is_none_is_an_error(length: Any) -> None:
         as_rounds({"heartbeats": table(HEARTBEATS, [beat("a", 0)])}, length, EXPIRY)
 
 
-def test_tables_of_nothing_and_of_one_row_have_no_round() -> None:
-    for rows in ([], [beat("a", 0)]):
-        found = as_rounds({"heartbeats": table(HEARTBEATS, rows)}, 60, EXPIRY)
-        assert [found[name].num_rows for name in ("heartbeats", "broker_polls")] == [0, 0]
+def test_tables_of_nothing_have_no_round_and_of_one_row_are_refused() -> None:
+    found = as_rounds({"heartbeats": table(HEARTBEATS, [])}, 60, EXPIRY)
+    assert [found[name].num_rows for name in ("heartbeats", "broker_polls")] == [0, 0]
+    with pytest.raises(InputError, match="came none: the heartbeats last 0 s, and the first 130 s"):
+        as_rounds({"heartbeats": table(HEARTBEATS, [beat("a", 0)])}, 60, EXPIRY)
 
 
 def test_rows_that_break_their_contract_are_still_there_to_be_refused() -> None:
@@ -327,12 +328,8 @@ def test_parts_of_any_size_give_the_same(fleet: Any, most: int, batch: int) -> N
 
 
 def test_heartbeats_too_few_for_any_round_are_refused_with_what_they_last() -> None:
-    streams = {("c", "b", 0): [TimeSpan(7 * SECOND, 1_807 * SECOND)]}
-    often = Recurrence(30 * SECOND, 100, 0, 1_800 * SECOND)
-    with pytest.raises(
-        InputError, match=r"came none: the heartbeats last 1800 s, and the first 30"
-    ):
-        HeartbeatRounds.of(3_600, 120, streams, often)
-    HeartbeatRounds.of(600, 120, streams, often)
-    # Nothing at all is said where no member is listed.
-    HeartbeatRounds.of(3_600, 120, {}, Recurrence(0, 0, 0, 0))
+    events = table(HEARTBEATS, beats("a", range(7, 1_800, 30)))
+    said = r"round_seconds = 3600, came none: the heartbeats last 1770 s, and the first 30 s"
+    with pytest.raises(InputError, match=said):
+        rounds_of(events, 3_600, EXPIRY)
+    rounds_of(events, 600, EXPIRY)
