@@ -152,6 +152,8 @@ def test_tables_of_other_formats_count_right(
 
 @pytest.mark.spark
 def test_of_saved_tables_what_runs_names_counts(spark: SparkSession) -> None:
+    # A block of another page may have left one in this session.
+    spark.sql("DROP DATABASE IF EXISTS rocketmq_audit CASCADE")
     spark.sql("CREATE DATABASE rocketmq_audit")
     try:
         # Of the first date another run was replaced in part, and that of the last one died.
