@@ -91,10 +91,16 @@ def _of_connections(dossier: Dossier, runs: Sequence[PollRun]) -> _Company | Non
     if 2 * sum(len(run.times) for run in whole) >= sum(len(run.times) for run in runs):
         several = any(len(set(_connections(dossier, run))) > 1 for run in whole)
         return _TOGETHER if several else None
-    numbers: dict[tuple[str, str], int] = {}
+    connections = [set(_connections(dossier, run)) for run in runs]
+    # A client that reconnects, or has no address at times, is one unit still. Of a group with one
+    # client id the addresses alone tell its processes apart.
+    has_ids = len({client_id for of_run in connections for client_id, _ in of_run}) > 1
+    numbers: dict[tuple[str, ...], int] = {}
     lists = [
-        np.array(sorted({numbers.setdefault(c, len(numbers)) for c in _connections(dossier, run)}))
-        for run in runs
+        np.array(
+            sorted({numbers.setdefault(c[:1] if has_ids else c, len(numbers)) for c in of_run})
+        )
+        for of_run in connections
     ]
     at = [np.array(run.times) for run in runs]
     return _company([each for each in zip(lists, at, strict=True) if len(each[0])], len(numbers))
