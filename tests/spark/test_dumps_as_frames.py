@@ -29,7 +29,7 @@ NAMES = (
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_frames_show_what_the_dumps_of_their_rows_do(spark: SparkSession, dumps: Path) -> None:
     of_files = audit(str(dumps), SAMPLE_SETTINGS)
-    tables = Snapshots.open(of_files._snapshots)
+    tables = Snapshots.open(of_files._task.snapshots)
     there = [name for name in NAMES if tables.has(name)]
     frames = {name: spark.read.parquet(tables.table(name).uri) for name in there}
     of_frames = audit(frames, SAMPLE_SETTINGS)
