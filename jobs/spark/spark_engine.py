@@ -122,10 +122,13 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             rows.unpersist()
 
     def shards(self, input_bytes: int) -> int:
-        """Plans some per core, more of a large input: a task holds one at a time."""
+        """Plans some per core, more of a large input, and one of a small one, whose rows come in
+        the order of the groups: a task holds one at a time.
+        """
         self._tasks = self._at_most(input_bytes // _LEAST_BYTES_OF_A_TASK)
         self._input_bytes = input_bytes
-        return max(self._most_tasks, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
+        least = 1 if self._tasks == 1 else self._most_tasks
+        return max(least, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
 
     def plan_tasks(self, rows: int, groups: int) -> None:
         """Plans the tasks of the shards by what was read: bytes say little of either."""

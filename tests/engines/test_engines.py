@@ -245,8 +245,9 @@ def test_tasks_follow_what_was_read(spark: Any) -> None:
     from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
-        most = engine.shards(1)
-        assert (engine._most_tasks, engine._tasks) == (most, 1)
+        most = engine._most_tasks
+        assert (engine.shards(1), engine._tasks) == (1, 1)
+        assert (engine.shards(2 << 20), engine._tasks) == (most, min(2, most))
         for rows, groups, tasks in ((0, 0, 1), (10_000, 5, 1), (50_000, 5, 2), (9, 10_000, most)):
             engine.plan_tasks(rows, groups)
             assert engine._tasks == min(tasks, most)
