@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from jobs.api import audit
@@ -26,6 +28,21 @@ def test_events_have_the_findings_of_rounds_or_are_refused(by: str, step_ms: int
     assert others == {"DUPLICATE_CLIENT_ID", "STRATEGY_MISMATCH"}
     assert "round" not in str(found.summary["incomplete"])
     assert "T_TWICE" in found.explain("TWICE", "T_TWICE")
+
+
+def test_a_sink_may_give_heartbeats_twice_and_in_any_order() -> None:
+    tables = three_groups()
+    tables["heartbeats"] = late(tables["heartbeats"], "connection")
+    once = audit(tables, round_seconds=60)
+    rows = tables["heartbeats"].to_pylist()
+    again = [*rows, *rows[::3]]
+    Random(7).shuffle(again)  # noqa: S311 - reproducible, not secret
+    tables["heartbeats"] = pa.Table.from_pylist(again, tables["heartbeats"].schema)
+    twice = audit(tables, round_seconds=60)
+    assert lasting_queues(twice["orphaned_queues"]) == ORPHANED
+    for name in once.keys() - {"runs", "verdict"}:  # they name the run
+        of_each = [sorted(map(str, each[name].to_pylist())) for each in (once, twice)]
+        assert of_each[0] == of_each[1], name
 
 
 @pytest.mark.parametrize(
