@@ -19,6 +19,7 @@ What a round shows depends on what came before it, so there is one only where th
 The other tables only get the time of the round in which they would have been collected.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,8 +42,11 @@ from ..schemas import (
     QUEUE_OFFSETS,
     TIMESTAMP,
 )
+from ..texts.shown import visible
 from .numbers import NO_NUMBER, Array, Numbers, Rows, int64, key_numbers, micros, pc, segments
 from .polled import BROKER
+
+_LOGGER = logging.getLogger(__name__)
 
 #: The key of a broker's lists of a group: these are put into rounds by themselves.
 OF_A_BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
@@ -140,12 +144,24 @@ class HeartbeatRounds:
             )
         warm_up = recurrence.longest if recurrence.within else expiry
         made = cls(round_seconds * SECOND, expiry, warm_up, streams)
-        if spans and not any(each.since <= each.until for of in made.asked.values() for each in of):
+        without = sorted(
+            cluster
+            for cluster, asked in made.asked.items()
+            if not any(each.since <= each.until for each in asked)
+        )
+        if without and len(without) == len(made.asked):
             last = max(each.until for each in spans) - min(each.since for each in spans)
             raise InputError(
                 f"heartbeats: expected some rounds of round_seconds = {round_seconds}, came none: "
                 f"the heartbeats last {last // SECOND} s, and the first {warm_up // SECOND} s of "
                 "them do not show every member yet. Give more of them, or a smaller round_seconds"
+            )
+        if without:
+            _LOGGER.warning(
+                "cluster %s is not audited: its heartbeats are too few for a round of %d s; give "
+                "more of them, or a smaller round_seconds",
+                ", ".join(map(visible, without)),
+                round_seconds,
             )
         return made
 

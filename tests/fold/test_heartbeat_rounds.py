@@ -333,3 +333,13 @@ def test_heartbeats_too_few_for_any_round_are_refused_with_what_they_last() -> N
     with pytest.raises(InputError, match=said):
         rounds_of(events, 3_600, EXPIRY)
     rounds_of(events, 600, EXPIRY)
+
+
+def test_a_cluster_without_a_round_beside_one_with_rounds_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    few = [row | {"cluster": "few"} for row in beats("b", range(0, 40, 30))]
+    events = table(HEARTBEATS, [*beats("a", range(0, 1_800, 30)), *few])
+    rounds_of(events, 60, EXPIRY)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("cluster few is not audited: its heartbeats are too few")
