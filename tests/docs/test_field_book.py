@@ -11,18 +11,44 @@ from jobs.declared.kinds import KINDS, QUEUE_FINDINGS
 from tests.cases.test_field import CASES, rows
 from tests.support.audited import lasting
 
-BOOK = Path(__file__).parent.parent.parent / "docs" / "field_book.md"
+DOCS = Path(__file__).parent.parent.parent / "docs"
+BOOK = DOCS / "field_book.md"
+BOOKS = [BOOK, DOCS / "zh" / "field_book.md"]
 #: ``- Dump `client-go-510`: `ORPHANED`, `QUEUE_NOT_HELD`.``, with or without words in brackets.
-_ENTRY = re.compile(r"^- Dump `([\w-]+)`((?:[^:`]|\n)*): ([^.]+)\.", re.M)
+_ENTRY = re.compile(r"^- (?:Dump|采集文件) `([\w-]+)`((?:[^:：`]|\n)*)[:：] ?([^.。]+)[.。]", re.M)
 
 
-def entries() -> dict[str, set[str]]:
-    text = BOOK.read_text(encoding="utf-8")
+def entries(book: Path = BOOK) -> dict[str, set[str]]:
+    text = book.read_text(encoding="utf-8")
     return {case: set(re.findall(r"`(\w+)`", kinds)) for case, _, kinds in _ENTRY.findall(text)}
 
 
 def test_every_dump_of_a_report_stands_in_the_book() -> None:
     assert sorted(entries()) == CASES
+
+
+def test_both_languages_find_the_same_in_each_dump() -> None:
+    english, chinese = (entries(book) for book in BOOKS)
+    assert english == chinese
+
+
+def threads(book: Path) -> list[tuple[str, str]]:
+    """The reports and their addresses, in the order of the list at the end."""
+    text = book.read_text(encoding="utf-8")
+    return re.findall(r"^\[([\w-]+#\d+)\]: (https:\S+)$", text, re.M)
+
+
+def test_every_report_leads_to_its_thread() -> None:
+    text = BOOK.read_text(encoding="utf-8")
+    named = set(re.findall(r"\[([\w-]+#\d+)\](?!: https:)", text))
+    assert sorted(named) == sorted(report for report, _ in threads(BOOK))
+    for report, address in threads(BOOK):
+        assert address.endswith(f"/issues/{report.partition('#')[2]}")
+
+
+def test_both_languages_lead_to_the_same_threads() -> None:
+    english, chinese = (threads(book) for book in BOOKS)
+    assert english == chinese
 
 
 @pytest.mark.parametrize("case", CASES)

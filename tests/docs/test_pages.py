@@ -48,7 +48,7 @@ def test_every_kind_has_a_page_with_what_to_know_and_to_do(name: str) -> None:
 
 @pytest.mark.parametrize("language", ["", "zh/"])
 def test_a_page_names_what_users_reported_of_its_kind(language: str) -> None:
-    book = (DOCS / "field_book.md").read_text(encoding="utf-8")
+    book = (DOCS / language / "field_book.md").read_text(encoding="utf-8")
     reported = 0
     for section in re.split(r"^(?=##)", book, flags=re.MULTILINE):
         (anchor, *_) = slugs(section.partition("\n")[0]) or ("",)

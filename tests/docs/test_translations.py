@@ -1,4 +1,4 @@
-"""A translation has what its English page has: the same names in code, figures and links.
+"""A translation has what its English page has: the same sections, names in code, figures and links.
 
 Words differ, these do not: an option, a column, a line of a log or a number of seconds that is
 missing or wrong in one language is a sentence that somebody changed in the other alone.
@@ -29,13 +29,27 @@ TRANSLATIONS = [
 ]
 
 
+def without_blocks(text: str) -> str:
+    """A page without its blocks of code: those are compared elsewhere."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
 def prose(text: str) -> str:
-    """A page on one line, without its blocks of code: those are compared elsewhere."""
-    return " ".join(re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S).split())
+    """A page without its blocks, on one line."""
+    return " ".join(without_blocks(text).split())
 
 
 def names(text: str) -> set[str]:
     return set(re.findall(r"`([^`]+)`", prose(text)))
+
+
+def outline(text: str) -> list[tuple[str, set[str], set[str]]]:
+    """By section the level of its heading, its names, and the reports (rocketmq#1547) in it."""
+    sections = re.split(r"^(?=#+ )", without_blocks(text), flags=re.M)
+    return [
+        (re.match("#*", each)[0], names(each), set(re.findall(r"\[([\w-]+#\d+)\]", each)))  # type: ignore[index]
+        for each in sections
+    ]
 
 
 def figures(text: str) -> Counter[str]:
@@ -63,14 +77,25 @@ def pages_linked(page: Path) -> set[Path]:
 
 
 @pytest.mark.parametrize("page", TRANSLATIONS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_translation_has_the_names_figures_and_links_of_its_page(page: Path) -> None:
+def test_a_translation_has_the_sections_names_figures_and_links_of_its_page(page: Path) -> None:
     english = original(page)
     there, here = english.read_text(encoding="utf-8"), page.read_text(encoding="utf-8")
     missing = OF_ENGLISH_ALONE.get(str(english.relative_to(ROOT)), set())
-    assert names(here) == names(there) - missing
+    assert outline(here) == [
+        (level, named - missing, reports) for level, named, reports in outline(there)
+    ]
     assert figures(here) == figures(there)
     # It may link to more: to the words that it uses, to a page that English only names.
     assert pages_linked(english) - {page} <= pages_linked(page)
+
+
+def test_what_moved_to_another_section_would_be_seen() -> None:
+    assert outline("# A\n`b` [c#1]\n## D\n```sh\n# e\n```\n") == [
+        ("", set(), set()),
+        ("#", {"b"}, {"c#1"}),
+        ("##", set(), set()),
+    ]
+    assert outline("# A\n`b`\n## C\n`d`\n") != outline("# A\n`b` `d`\n## C\n")
 
 
 def test_numbers_are_compared_in_full() -> None:
@@ -95,7 +120,10 @@ def test_a_translation_links_to_translations_where_there_are_any(page: Path) -> 
 
 
 #: What a user reads first; all other pages are in English alone.
-FIRST = [Path(f"{page}.md") for page in ("tutorial", "reading", "alerts", "faq", "collect/README")]
+FIRST = [
+    Path(f"{page}.md")
+    for page in ("tutorial", "reading", "alerts", "faq", "field_book", "collect/README")
+]
 
 
 def test_every_page_that_is_read_first_and_every_finding_is_in_chinese() -> None:
@@ -129,7 +157,7 @@ def test_a_paragraph_of_chinese_is_one_line(page: Path) -> None:
 
 def within_paragraphs(text: str) -> list[str]:
     """The lines that end before their paragraph or item does, and have Chinese at the end."""
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    text = without_blocks(text)
     begins = r" *(?:- |\d+\. |[|#<]|\n)"
     return re.findall(rf"^(?![|#<]).*[^\x00-\x7f](?=\n(?!{begins}).)", text, re.M)
 
