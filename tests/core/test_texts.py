@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rebalance_core.texts import Text, decode, encode, fill, from_parts
 
+
 @pytest.fixture(autouse=True)
 def _no_empty_values() -> None:
     """A name of a stranger may be empty: here texts have any names."""
