@@ -374,8 +374,8 @@ def restart_who_miscounts(client_ids: Collection[str]) -> Text:
     """The remedy of clients that pull no more, for they count messages that they have not."""
     return agreeing(
         len(client_ids),
-        "restart {these_clients}, and update [it|them]: [it counts|they count] cached messages that "
-        "[it has|they have] not, and [pulls|pull] no more, as early Go clients do",
+        "restart {these_clients}, and update [it|them]: [it counts|they count] cached messages "
+        "that [it has|they have] not, and [pulls|pull] no more, as early Go clients do",
         these_clients=clients_in_words(client_ids, {}),
     )
 

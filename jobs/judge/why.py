@@ -35,9 +35,9 @@ _OF_ACTIVITY = {
         "60 s"
     ),
     NOT_COUNTING: Text(
-        "a wrong count: its process counts cached messages, up to the limit, and has none (no first "
-        "and no last offset), so that it pulls no more until it is restarted; early Go clients do "
-        "that: restart it, and update it"
+        "a wrong count: its process counts cached messages, up to the limit, and has none (no "
+        "first and no last offset), so that it pulls no more until it is restarted; early Go "
+        "clients do that: restart it, and update it"
     ),
     NOT_PULLING: Text(
         "no pull: its process has no messages of the queue and has not asked for any for over 60 s"

@@ -115,8 +115,8 @@ def _is_miscounted(queue: InfoQueue) -> bool:
     """True if a process counts many messages and has neither a first nor a last one: its count is
     wrong, and it pulls no more.
 
-    Early Go clients pull by a counter that is no length of the cache (``processQueue.cachedMsgCount``
-    of client-go 2.0.0 to 2.1.2); Java has none (``ProcessQueue.fillProcessQueueInfo``).
+    Early Go clients pull by a counter that is no length of the cache (``cachedMsgCount`` of
+    ``processQueue``, client-go 2.0.0 to 2.1.2); Java has none (``ProcessQueue``).
     """
     count, ends = queue.cached_messages or 0, (queue.first_cached, queue.last_cached)
     is_at_limit = count >= _FEWEST_AT_LIMIT and not any(ends)
@@ -134,8 +134,8 @@ def _stands(
     long while it consumes others; NOT_CONSUMING, if it consumes none; None: neither.
 
     Newer ones may be done meanwhile: an offset is committed up to the first that is not, and each
-    that is done sets the time of consumption (``ProcessQueue.removeMessage`` 4.9.4). Who consumes in
-    order sets it at each try of the first one (``takeMessages``): that one is not finished.
+    that is done sets the time of consumption (``ProcessQueue.removeMessage`` 4.9.4). Who consumes
+    in order sets it at each try of the first one (``takeMessages``): that one is not finished.
     """
     before = first_cached.get(key)
     if before is None or before.offset != queue.first_cached:

@@ -10,7 +10,8 @@ from rebalance_core.texts import Text, slots
 
 #: What is left where a name is missing: blanks and signs with nothing between them.
 _HOLES = re.compile(
-    r"  |^\s|\s$|(?<!\w)\(\)|（）|[([（] | [)\]）]|(?:^|[\s(（])[,;:，；：、]|[,;:，；、]$|[,;，；、]\s*[,;，；、]|\bNone\b"  # noqa: RUF001
+    r"  |^\s|\s$|(?<!\w)\(\)|（）|[([（] | [)\]）]|(?:^|[\s(（])[,;:，；：、]"
+    r"|[,;:，；、]$|[,;，；、]\s*[,;，；、]|\bNone\b"
 )
 
 
