@@ -341,8 +341,10 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
     # A list that did not come lacks nobody: who does not reach that broker is known all the same.
     unreached = sorted((name, each) for each, name in situation.state.unreachable if each)
     if fewer or not unreached:
-        less = fewer or {broker: most - times for broker, times in every.items() if most - times}
-        unreached = [(named_broker(*broker), each) for broker, ids in less.items() for each in ids]
+        lists_lack = fewer or {broker: most - times for broker, times in every.items()}
+        unreached = [
+            (named_broker(*broker), each) for broker, ids in lists_lack.items() for each in ids
+        ]
     return Description(
         _sentences(
             *differences,
