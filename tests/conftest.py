@@ -15,8 +15,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from jobs.java import find_java
-from rebalance_core.texts import Text
-from tests.support.sentences import noting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,23 +99,6 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     folder = TemporaryDirectory(prefix="tests-on-spark-")
     config.add_cleanup(folder.cleanup)
     os.environ["TESTS_ON_SPARK"] = folder.name
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _empty_values() -> Iterator[list[str]]:
-    """The slots with nothing in them of the texts that are made from here on."""
-    noted: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Text, "__new__", noting(Text.__new__, noted))
-        yield noted
-
-
-@pytest.fixture(autouse=True)
-def _no_empty_values(_empty_values: list[str]) -> Iterator[None]:
-    """No text that a test makes has such a slot, whatever it is a test of."""
-    _empty_values.clear()
-    yield
-    assert _empty_values == []
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from rebalance_core.texts import Text, decode, encode, fill, from_parts
 
 
 @pytest.fixture(autouse=True)
-def _no_empty_values() -> None:
+def no_empty_values() -> None:
     """A name of a stranger may be empty: here texts have any names."""
 
 

@@ -44,11 +44,6 @@ halves = st.text(st.characters(categories=["Cs"]), max_size=3)
 numbers = st.integers(-(1 << 70), 1 << 70) | st.floats(allow_nan=False)
 
 
-@pytest.fixture(autouse=True)
-def _no_empty_values() -> None:
-    """A name of a stranger may be empty: here texts have any names."""
-
-
 def texts(of_names: st.SearchStrategy[str]) -> st.SearchStrategy[Text]:
     """Texts of names and numbers, within each other."""
     return st.recursive(
