@@ -111,7 +111,7 @@ _BEYOND = {
 
 def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
     """The queues whose committed offset has been beyond the broker's end for as long as what lasts,
-    up to the last poll, and stands.
+    up to the last poll, and does not move.
 
     A broker reads the two one after the other, of a queue that is written all the time
     (``AdminBrokerProcessor.getConsumeStats`` 4.9.4), and a slave has an end of some moments ago: an

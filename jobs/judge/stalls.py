@@ -360,8 +360,8 @@ def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
 def _finishes_some(case: Case, fault: FaultEpisode) -> bool:
     """True where the process consumes newer messages than the one that holds its queue up.
 
-    In order it does not (``ProcessQueue.takeMessages`` 4.9.4): each queue stands at its first
-    message, and where all of them do, the process hangs.
+    In order it does not (``ProcessQueue.takeMessages`` 4.9.4): the first message of each queue
+    is not finished, and where that is so of all of them, the process hangs.
     """
     answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
     return any(

@@ -65,7 +65,7 @@ def _row(statement: Statement, source: str, **values: Any) -> dict[str, Any]:
     }
 
 
-class _StandsSince(NamedTuple):
+class _First(NamedTuple):
     """The first message that a process has cached of a queue, since when, and when it had consumed
     the last one by then.
     """
@@ -76,7 +76,7 @@ class _StandsSince(NamedTuple):
 
 
 #: By client, start of the process and queue.
-FirstCached: TypeAlias = dict[tuple[Any, ...], _StandsSince]
+FirstCached: TypeAlias = dict[tuple[Any, ...], _First]
 
 
 def running_info_row(
@@ -98,15 +98,15 @@ def running_info_row(
         row["queues"] = [queue[:_HELD] for queue in info.queues]
         observed_at = statement.collected_at
         process = statement.source.client_id, info.start_timestamp
-        stand = [
-            _stands((*process, *queue[:3]), queue, info, observed_at, first_cached)
+        held_up = [
+            _held_up((*process, *queue[:3]), queue, info, observed_at, first_cached)
             for queue in info.queues
         ]
-        every = zip(info.queues, activities(info, observed_at), stand, strict=True)
+        every = zip(info.queues, activities(info, observed_at), held_up, strict=True)
         may_miscount = sdk.get("language") != "JAVA"
         row["activities"] = [
-            NOT_COUNTING if may_miscount and _is_miscounted(queue) else activity or stands
-            for queue, activity, stands in every
+            NOT_COUNTING if may_miscount and _is_miscounted(queue) else activity or lacks
+            for queue, activity, lacks in every
         ]
     return row
 
@@ -123,7 +123,7 @@ def _is_miscounted(queue: InfoQueue) -> bool:
     return not queue.dropped and (is_at_limit or (count > 1 and ends == (0, 0)))
 
 
-def _stands(
+def _held_up(
     key: tuple[Any, ...],
     queue: InfoQueue,
     info: RunningInfo,
@@ -139,8 +139,8 @@ def _stands(
     """
     before = first_cached.get(key)
     if before is None or before.offset != queue.first_cached:
-        stands = _StandsSince(queue.first_cached, observed_at, queue.last_consume_at)
-        before = first_cached[key] = stands
+        first = _First(queue.first_cached, observed_at, queue.last_consume_at)
+        before = first_cached[key] = first
     if queue.dropped or before.offset is None or observed_at - before.since <= _IDLE:
         return None
     if queue.last_consume_at and before.consumed_at:
