@@ -199,7 +199,7 @@ LIST_REFUSED = -4
 #: Activities that a process lacks for a queue that it holds: it has messages and consumes none; it
 #: waits for the queue's lock; it does not ask for messages.
 NOT_CONSUMING, NOT_LOCKED, NOT_PULLING = "NOT_CONSUMING", "NOT_LOCKED", "NOT_PULLING"
-NOT_FINISHING = "NOT_FINISHING"
+NOT_COUNTING, NOT_FINISHING = "NOT_COUNTING", "NOT_FINISHING"
 
 #: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log,
 #: what a broker says of how a group consumes a topic, and that it does not let the group consume.
@@ -292,7 +292,7 @@ topic string?: the topic of the log line or of the mode; null: all topics
 queue_count, client_count
 queues HELD_QUEUES?: the queues that it holds (dropped: being released), or that it computed
 activities strings?: for each of these queues what the process does not do: NOT_CONSUMING,
-    NOT_FINISHING, NOT_LOCKED or NOT_PULLING; null: none of these
+    NOT_COUNTING, NOT_FINISHING, NOT_LOCKED or NOT_PULLING; null: none of these
 language, version
 
 queue_offsets: cluster, snapshot_time, consumer_group, topic, broker_name, queue_id: one queue's
@@ -321,7 +321,9 @@ NESTED_VALUES: Mapping[str, Mapping[str, str]] = {
     "doubtful_topics": {"topic": "", "percent": "0..100"},
     "broker_ids": {"": ""},
     "queues": {"topic": "", "broker_name": "", "queue_id": "-1.."},
-    "activities": {"": f"null {NOT_CONSUMING}|{NOT_FINISHING}|{NOT_LOCKED}|{NOT_PULLING}"},
+    "activities": {
+        "": f"null {NOT_CONSUMING}|{NOT_COUNTING}|{NOT_FINISHING}|{NOT_LOCKED}|{NOT_PULLING}"
+    },
     "members": {
         "client_id": "filled",
         "message_model": "null CLUSTERING|BROADCASTING",

@@ -134,16 +134,24 @@ def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
     return tuple(sorted({m.client_id for m in state.members if which(m)}))
 
 
+def _with_addresses(template: str, addresses: Sequence[str], **values: TextValue) -> Text:
+    """The template with those of the addresses that lists have: some have none of a member."""
+    values["addresses"] = _and(filter(None, addresses))
+    return Text(template, **for_slots(template, values))
+
+
 def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
     taken = {finding.queue for finding in findings if finding.kind == DUPLICATE}
     orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
     taking = "both take {queues}" if stacked.processes == 2 else "all take {queues}"
     return _sentences(
-        Text(
-            "{client} is used by {number} processes, {addresses}",
+        _with_addresses(
+            "{client} is used by {number} processes, {addresses}"
+            if any(addresses)
+            else "{client} is used by {number} processes",
+            addresses,
             client=stacked.client_id,
             number=stacked.processes,
-            addresses=_and(addresses),
         ),
         Text(taking, queues=queue_ranges(taken)) if taken else "",
         Text(
@@ -157,11 +165,13 @@ def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[F
 
 
 def _stale_channel(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
-    channels = Text(
-        "a broker lists {client} {copies} times ({addresses})",
+    channels = _with_addresses(
+        "a broker lists {client} {copies} times ({addresses})"
+        if any(addresses)
+        else "a broker lists {client} {copies} times",
+        addresses,
         client=stacked.client_id,
         copies=stacked.copies,
-        addresses=_and(addresses),
     )
     if not stacked.is_settled:
         return _sentences(channels, NOT_YET_KNOWN, _effect(findings))
@@ -313,21 +323,31 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
     most = reduce(or_, (entry.copies for entry in lists_of_topic(situation.state)), Counter[str]())
     asked = asked_brokers(situation.state.brokers)
     lists = sorted(situation.state.client_lists, key=attrgetter("broker"))
-    listed = {entry.broker: entry.copies for entry in lists if entry.broker in asked}
+    every = {entry.broker: entry.copies for entry in lists}
+    listed = {broker: times for broker, times in every.items() if broker in asked}
     lacking = {broker: sorted(most.keys() - has.keys()) for broker, has in listed.items()}
     short = {broker: client_ids for broker, client_ids in lacking.items() if client_ids}
     fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
-    differences = joined(
+    differences = [
         Text(
             "the list of {broker} lacks {clients}, which other brokers list",
             broker=named_broker(*broker),
             clients=_and(missing),
         )
         for broker, missing in short.items()
-    )
+    ]
+    if fewer and not short:
+        differences = [Text("the brokers list an id a different number of times")]
+    # A list that did not come lacks nobody: who does not reach that broker is known all the same.
+    unreached = sorted((name, each) for each, name in situation.state.unreachable if each)
+    if fewer or not unreached:
+        lists_lack = fewer or {broker: most - times for broker, times in every.items()}
+        unreached = [
+            (named_broker(*broker), each) for broker, ids in lists_lack.items() for each in ids
+        ]
     return Description(
         _sentences(
-            differences or Text("the brokers list an id a different number of times"),
+            *differences,
             *_cut_off(situation.state),
             Text(
                 "a client asks a random broker at every rebalance, so the shares change from one "
@@ -338,8 +358,8 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
         Text(
             "check whether {these_brokers} can be reached from {these_clients} (network, firewall, "
             "name server addresses); while a client starts or leaves this passes by itself",
-            these_brokers=_and(named_broker(*broker) for broker in fewer),
-            these_clients=_and(sorted(set[str]().union(*fewer.values()))),
+            these_brokers=_and(dict.fromkeys(name for name, _ in unreached)),
+            these_clients=_and(sorted({each for _, each in unreached})),
         ),
         client_ids=tuple(sorted(set[str]().union(*short.values()))),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),

@@ -94,7 +94,7 @@ class InfoQueue(NamedTuple):
     dropped: bool
     last_pull_at: int | None
     last_consume_at: int | None = None
-    #: Messages that the process has pulled and not consumed.
+    #: Messages that the process has pulled and not consumed, those at its listener among them.
     cached_messages: int | None = None
     #: The broker gave it the queue's lock; only who consumes in order asks for one.
     locked: bool | None = None
@@ -102,6 +102,8 @@ class InfoQueue(NamedTuple):
     first_cached: int | None = None
     #: The time at which the broker gave it the lock last.
     locked_at: int | None = None
+    #: The offset of the last of these messages.
+    last_cached: int | None = None
 
 
 class RunningInfo(NamedTuple):

@@ -320,20 +320,35 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     for queue, value in read_queue_map("mqTable", table, text):
         fields = as_map(value)
         dropped = as_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
-        pulled, consumed, locked_at, cached, first = integers(
-            fields,
-            64,
-            "lastPullTimestamp",
-            "lastConsumeTimestamp",
-            "lastLockTimestamp",
-            "cachedMsgCount",
-            "cachedMsgMinOffset",
+        pulled, consumed, locked_at = integers(
+            fields, 64, "lastPullTimestamp", "lastConsumeTimestamp", "lastLockTimestamp"
         )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
-        lock = as_type(bool, fields.get("locked")), first if cached else None
-        since = _instant_of_millis(locked_at)
-        held.append(statement.InfoQueue(*queue, dropped, *times, cached, *lock, since))
+        locked, since = as_type(bool, fields.get("locked")), _instant_of_millis(locked_at)
+        cached, first, last = _cached(fields)
+        held.append(
+            statement.InfoQueue(*queue, dropped, *times, cached, locked, first, since, last)
+        )
     return tuple(held)
+
+
+def _cached(fields: Fields) -> tuple[int | None, int | None, int | None]:
+    """The number of messages that are pulled and not consumed, and the first and last offset.
+
+    Who consumes in order has those at its listener beside the others (``ProcessQueue.takeMessages``
+    and ``fillProcessQueueInfo``, 4.9.4 and 5.3.3).
+    """
+    names = ("MsgCount", "MsgMinOffset", "MsgMaxOffset")
+    parts = [
+        integers(fields, 64, *(f"{part}{name}" for name in names))
+        for part in ("cached", "transaction")
+    ]
+    some = [each for each in parts if each[0]]
+    if not some:
+        return parts[0][0], None, None
+    count = sum(number for number, *_ in some if number)
+    first = min((each for _, each, _ in some if each is not None), default=None)
+    return count, first, max((each for *_, each in some if each is not None), default=None)
 
 
 def _instant_of_millis(millis: int | None) -> int | None:

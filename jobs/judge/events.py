@@ -207,9 +207,9 @@ def _differed(
     names = {each: {broker.broker_name for broker in brokers} for each, brokers in routes}
     lacks = sorted(set().union(*names.values()) - names[addr])
     what = Text("nameserver {namesrv} gave different routes from the others", namesrv=addr)
-    why = Text("its routes lack {brokers}", brokers=with_commas(lacks))
-    if not lacks:
-        why = Text("its routes have different queues")
+    why = Text("its routes have different queues")
+    if lacks:
+        why = Text("its routes lack {brokers}", brokers=with_commas(lacks))
     about = tuple(lacks), frozenset({topic})
     yield Event(kinds.NAMESERVERS_DIFFER, addr, begins, last_seen, ends, what, why, *about)
 

@@ -9,7 +9,7 @@ as the client's ``maxReconsumeTimes`` says; then it goes to %DLQ%group
 fails is a step of one of the two, and each try at all is a step of the group's offsets.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
@@ -41,13 +41,24 @@ _NEARLY_ALL = 0.9
 _MANY_RETRIED = 0.1
 #: A few messages show nothing.
 _FEWEST_MESSAGES = 100
+#: The time after a gap in which what piled up meanwhile has come again most of its times.
+_COMES_AGAIN = 1800 * SECOND
+#: Fewer tries than these show no end either: the clients are away, or nothing comes.
+_A_FEW = 10
+
+#: The places of a time's first and last poll, and whether it goes on.
+_Run: TypeAlias = tuple[int, int, bool]
+_Sums: TypeAlias = NDArray[np.float64]
 
 
 def failing(case: Case, found: GroupFindings) -> GroupFindings:
-    """A fault for each unbroken time of ten minutes or more in which nearly all tries failed.
+    """A fault for each time of ten minutes or more in which nearly all tries failed.
+
+    A restart breaks none, nor do rounds that are missing: offsets count what nobody saw.
 
     Worked example: 120 messages come in a minute, all fail, and each is tried twice more: of 360
-    tries a minute 240 go to %RETRY% and 120 to %DLQ%.
+    tries a minute 240 go to %RETRY% and 120 to %DLQ%. From 10:30 to 10:45 the clients are away;
+    retries come due, and are tried when they are back. Over all this time nearly all failed.
     """
     offsets = _counted(case.dossier)
     if case.main_topic is None or _came([*offsets.again, *offsets.dead]) < _FEWEST_MESSAGES:
@@ -60,7 +71,7 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     shows = (starts >= 0) & (tried >= _FEWEST_MESSAGES) & (failing_ >= _NEARLY_ALL * tried)
     steps = np.diff(failed, prepend=0) > np.diff(tries, prepend=0) / 2
     faults = []
-    for first, last, is_open in covered(shows, starts, steps):
+    for first, last, is_open in _joined(list(covered(shows, starts, steps)), times, tries, failed):
         since, until = int(times[first]), int(times[last])
         lasts = persistence(since, until, case.persistence_seconds)
         number, failures, lost = (round(sums[last] - sums[first]) for sums in (tries, failed, dead))
@@ -82,6 +93,33 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     return found.plus(faults)
 
 
+def _joined(
+    runs: Sequence[_Run], times: NDArray[np.int64], tries: _Sums, failed: _Sums
+) -> Iterator[_Run]:
+    """The runs, put together where nearly all tries failed from before a gap until after it; the
+    last one goes on to the end, unless tries that succeed show that it is over.
+
+    What failed comes again later than it was tried, and dead letters are asked for more seldom: a
+    few minutes alone do not show it.
+    """
+
+    def fails(first: int, last: int) -> bool:
+        return bool(failed[last] - failed[first] >= _NEARLY_ALL * (tries[last] - tries[first]))
+
+    def around(first: int, last: int) -> tuple[int, int]:
+        edges = np.searchsorted(times, [times[first] - _FAILS_FOR, times[last] + _COMES_AGAIN])
+        return int(edges[0]), min(int(edges[1]), len(times) - 1)
+
+    every: list[_Run] = []
+    for first, last, is_open in runs:
+        goes_on = bool(every) and fails(*around(every[-1][1], first))
+        every.append((every.pop()[0] if goes_on else first, last, is_open))
+    for first, last, is_open in every:
+        is_new = times[-1] - times[last] < _FAILS_FOR or tries[-1] - tries[last] < _A_FEW
+        goes_on = last == every[-1][1] and (is_new or fails(last, len(times) - 1))
+        yield first, last, is_open or goes_on
+
+
 def retries(dossier: Dossier) -> Iterator[Text]:
     """The messages sent back for another try, beside those consumed, and those given up.
 
@@ -91,8 +129,8 @@ def retries(dossier: Dossier) -> Iterator[Text]:
     again, consumed = _came(offsets.again), _came(offsets.consumed)
     if again >= max(_FEWEST_MESSAGES, _MANY_RETRIED * consumed):
         yield Text(
-            "{again:,} messages were sent back for another try, up to 16 each, while "
-            "{consumed:,} were consumed: the listener fails on them, and after the last try "
+            "{again:,} messages were sent back for another try, each time that one of them failed, "
+            "while {consumed:,} were consumed: the listener fails on them, and after the last try "
             "they go to %DLQ%{group}, which nobody reads",
             again=again,
             consumed=consumed,

@@ -341,7 +341,9 @@ def _otherwise_in_words(
     nobody = {each.queue for each in findings if each.kind == ORPHANED}
     odd = {each.client_id for each in drift if each.is_extra and (not twice or each.queue in twice)}
     # Where nothing is computed, either of two that hold a queue may be the odd one.
-    clients = odd or {claimant.client_id for each in findings for claimant in each.claimants}
+    claimants = {claimant.client_id for each in findings for claimant in each.claimants}
+    # Of queues that nobody holds there is no claimant: those that should have them differ.
+    clients = odd or claimants or {each.client_id for each in drift}
     languages = case.dossier.languages
     named, held = clients_in_words(clients, languages), _held_by(twice, nobody)
     template = "{clients} divide the queues differently {time}: {found}"

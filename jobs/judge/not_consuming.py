@@ -25,7 +25,7 @@ from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import GROUP_NOT_CONSUMING, PERSISTENT
-from ..schemas import NOT_CONSUMING
+from ..schemas import NOT_CONSUMING, NOT_COUNTING, NOT_FINISHING
 from ..texts.shown import shell_word
 from .backlog import left_unread, shows_what_waits
 from .brokers import refusals
@@ -36,7 +36,15 @@ from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import between, clients_in_words, waiting_in_words, zoned_clock
 from .read_twice import gave_nothing
 from .situations import Period
-from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
+from .stalls import (
+    Flags,
+    Longs,
+    Polls,
+    not_moving,
+    orphans_by_topic,
+    restart_who_miscounts,
+    spans,
+)
 from .why import MAY_BE_FILTERED
 
 #: A flag that is false is named, but for dumps without the brokers' flags.
@@ -299,22 +307,38 @@ def _why(
     reported = (each for each in case.holdings[topic].holdings if not each.process.is_log)
     answers = [each for each in reported if extent.overlaps(each)]
     answered = {each.process.client_id for each in answers}
-    blocked = {e.process.client_id for e in answers if NOT_CONSUMING in e.activities.values()}
-    if blocked:
-        template = (
-            "{clients} [has messages in its cache and consumes|have messages in their caches and "
-            "consume] none of them"
+    miscount, blocked, unfinished = (
+        {each.process.client_id for each in answers if activity in each.activities.values()}
+        for activity in (NOT_COUNTING, NOT_CONSUMING, NOT_FINISHING)
+    )
+    if miscount:
+        evidence.append(
+            agreeing(
+                len(miscount),
+                "{clients} [counts|count] cached messages, up to the limit, and [has|have] none, "
+                "so that [it pulls|they pull] no more until a restart",
+                clients=clients_in_words(miscount, case.dossier.languages),
+            )
         )
-        evidence.append(agreeing(len(blocked), template, clients=clients_in_words(blocked, {})))
+        remedies.append(restart_who_miscounts(miscount))
+    if blocked or unfinished:
+        template = "{clients} [does|do] not finish the first message of [its cache|their caches]"
+        if blocked:
+            template = (
+                "{clients} [has messages in its cache and consumes|have messages in their caches "
+                "and consume] none of them"
+            )
+        clients = blocked or unfinished
+        evidence.append(agreeing(len(clients), template, clients=clients_in_words(clients, {})))
         remedies.append(_SEE_LISTENERS)
-    elif answered and not is_popped:
+    elif answered and not is_popped and not miscount:
         template = (
             "{clients} answered, and no client has a message waiting for its listener: the "
             "brokers give them none"
         )
         evidence.append(Text(template, clients=count(len(answered), "client")))
     refusing = {name for name, times in refused.items() if times[-1] >= since}
-    if not blocked and not refusing.issuperset(broker_names):
+    if not (blocked or unfinished or miscount) and not refusing.issuperset(broker_names):
         look = _SEE_CLIENTS if is_popped else _SEE_LISTENERS
         remedies += [_LET_CONSUME] if answered and not is_popped else [_LET_CONSUME, look]
     return evidence, remedies

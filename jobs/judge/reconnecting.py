@@ -286,7 +286,8 @@ def _fault(
         for each in of_brokers[broker]
         if each.first_seen <= last_seen and first_seen <= (each.gone_by or end)
     }
-    hosts = sorted({address.rpartition(":")[0] for address in addresses})
+    # An address may have no port, and one of them may be missing.
+    hosts = sorted({address.rpartition(":")[0] or address for address in addresses} - {""})
     broker_names = sorted({name for name, _ in connections})
     most = max(connections.values())
     # From the first to the last there is one time less than there are connections.

@@ -9,8 +9,8 @@ A client none of whose queues moves while those of others do is a frozen process
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -24,14 +24,14 @@ from rebalance_core.texts import Text
 
 from ..declared.client_intervals import COMMIT_INTERVAL
 from ..declared.kinds import FROZEN_PROCESS
-from ..schemas import NOT_FINISHING, NOT_LOCKED
+from ..schemas import NOT_COUNTING, NOT_FINISHING, NOT_LOCKED
 from .case import Case
 from .core_verdict import QueueKey
 from .dossier import QueueOffsets
 from .extents import Extent, Portion, join_episodes, persistence
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .holdings import Holding
-from .in_words import between, queues_in_words, waiting_in_words
+from .in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from .why import has_moving_queue
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -348,7 +348,7 @@ def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
             others = case.timelines.keys() - {polls.topic}
             holdings = case.holdings[polls.topic].holdings
             faults += (
-                each
+                _as_reported(case, each)
                 for each in frozen_processes(intervals, seconds, holdings)
                 if not has_moving_queue(case, others, each.client_ids[0], each.extent)
                 and not _finishes_some(case, each)
@@ -358,9 +358,34 @@ def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
 
 
 def _finishes_some(case: Case, fault: FaultEpisode) -> bool:
-    """True where the process consumes newer messages than the one that holds its queue up."""
+    """True where the process consumes newer messages than the one that holds its queue up.
+
+    In order it does not (``ProcessQueue.takeMessages`` 4.9.4): the first message of each queue
+    is not finished, and where that is so of all of them, the process hangs.
+    """
     answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
-    return any(NOT_FINISHING in each.activities.values() for each in answers)
+    return any(
+        NOT_FINISHING in each.activities.values() and not each.run.consume_orderly
+        for each in answers
+    )
+
+
+def restart_who_miscounts(client_ids: Collection[str]) -> Text:
+    """The remedy of clients that pull no more, for they count messages that they have not."""
+    return agreeing(
+        len(client_ids),
+        "restart {these_clients}, and update [it|them]: [it counts|they count] cached messages "
+        "that [it has|they have] not, and [pulls|pull] no more, as early Go clients do",
+        these_clients=clients_in_words(client_ids, {}),
+    )
+
+
+def _as_reported(case: Case, fault: FaultEpisode) -> FaultEpisode:
+    """The fault with the remedy of a wrong count, where the process reports one."""
+    answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
+    if not any(NOT_COUNTING in each.activities.values() for each in answers):
+        return fault
+    return replace(fault, remedy=restart_who_miscounts(fault.client_ids))
 
 
 def frozen_processes(

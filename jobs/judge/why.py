@@ -11,7 +11,7 @@ from rebalance_core.findings import SHARED_BY_BROKER, Evaluation
 from rebalance_core.texts import Text
 
 from ..declared.kinds import FROZEN_PROCESS
-from ..schemas import NOT_CONSUMING, NOT_FINISHING, NOT_LOCKED, NOT_PULLING
+from ..schemas import NOT_CONSUMING, NOT_COUNTING, NOT_FINISHING, NOT_LOCKED, NOT_PULLING
 from ..texts.shown import shell_word
 from .backlog import last_up_to, reading
 from .brokers import refusals
@@ -33,6 +33,11 @@ _OF_ACTIVITY = {
     NOT_CONSUMING: Text(
         "a listener hangs: its process has messages of the queue and has consumed none for over "
         "60 s"
+    ),
+    NOT_COUNTING: Text(
+        "a wrong count: its process counts cached messages, up to the limit, and has none (no "
+        "first and no last offset), so that it pulls no more until it is restarted; early Go "
+        "clients do that: restart it, and update it"
     ),
     NOT_PULLING: Text(
         "no pull: its process has no messages of the queue and has not asked for any for over 60 s"
@@ -180,23 +185,37 @@ def _failing_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Te
     activity = last.activities[stall.queue]
     if activity is None:
         return None
-    if activity == NOT_FINISHING:
+    in_order, stalled = bool(last.run.consume_orderly), [(stall.topic, stall.queue)]
+    if activity == NOT_FINISHING and not in_order:
         return _unfinished(case, stall)
-    why, stalled = _OF_ACTIVITY[activity], [(stall.topic, stall.queue)]
     if has_moving_queue(case, case.timelines, last.process.client_id, stall.extent, stalled):
-        return why
+        if activity == NOT_FINISHING:
+            return _unfinished(case, stall, in_order=True)
+        return _OF_ACTIVITY[activity]
+    # In order no newer message is done: where nothing moves it is no single one that holds it up.
+    why = _OF_ACTIVITY[NOT_CONSUMING if activity == NOT_FINISHING else activity]
     return Text("{why}; no other queue of the process moves", why=why)
 
 
-def _unfinished(case: Case, stall: Stall) -> Text:
+def _unfinished(case: Case, stall: Stall, *, in_order: bool = False) -> Text:
     """One message holds the queue up: that at the committed offset."""
+    template = (
+        "one message is not finished although newer ones are: the one at offset {offset:,}, since "
+        "{time}; its listener waits, or fails on it again and again (mqadmin queryMsgByOffset "
+        "-t {topic} -b {broker} -i {queue} -o {number})"
+    )
+    if in_order:
+        template = (
+            "one message is not finished, and those behind it wait, for the group consumes in "
+            "order: the one at offset {offset:,}, since {time}; its listener waits, or fails on it "
+            "again and again (mqadmin queryMsgByOffset -t {topic} -b {broker} -i {queue} "
+            "-o {number})"
+        )
     name, number = stall.queue
     offsets = case.offsets[stall.topic, name, number]
     offset = int(offsets.consumer_offsets[last_up_to(offsets, stall.last_seen)])
     return Text(
-        "one message is not finished although newer ones are: the one at offset {offset:,}, "
-        "since {time}; its listener waits, or fails on it again and again (mqadmin "
-        "queryMsgByOffset -t {topic} -b {broker} -i {queue} -o {number})",
+        template,
         offset=offset,
         time=zoned_clock(stall.first_seen),
         topic=shell_word(stall.topic),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from ..declared.instants import SECOND, Instant, to_datetime, to_instant
@@ -15,6 +15,7 @@ from ..schemas import (
     CLIENT_LOG,
     CONSUME_DISABLED,
     NOT_CONSUMING,
+    NOT_COUNTING,
     NOT_FINISHING,
     NOT_LOCKED,
     NOT_PULLING,
@@ -29,6 +30,10 @@ _IDLE = 60 * SECOND
 #: again each 20 s, and keeps the flag where no master answers (``ProcessQueue.isLockExpired`` and
 #: ``RebalanceImpl.lockAll``, 4.9.4 and 5.3.3).
 _LOCK_LIVES = 30 * SECOND
+
+#: The least of the limits up to which SDKs cache messages of a queue, by default
+#: (``pullThresholdForQueue``: 1,000 of Java, 1,024 of Go).
+_FEWEST_AT_LIMIT = 1_000
 
 #: Zones lie whole quarters of an hour from UTC, from 12 hours behind it to 14 ahead.
 _QUARTER = 15 * 60 * SECOND
@@ -60,9 +65,18 @@ def _row(statement: Statement, source: str, **values: Any) -> dict[str, Any]:
     }
 
 
-#: The first message that a process has cached, and since when, by client, start of the process and
-#: queue.
-FirstCached: TypeAlias = dict[tuple[Any, ...], tuple[int | None, Instant]]
+class _First(NamedTuple):
+    """The first message that a process has cached of a queue, since when, and when it had consumed
+    the last one by then.
+    """
+
+    offset: int | None
+    since: Instant
+    consumed_at: Instant | None
+
+
+#: By client, start of the process and queue.
+FirstCached: TypeAlias = dict[tuple[Any, ...], _First]
 
 
 def running_info_row(
@@ -84,28 +98,57 @@ def running_info_row(
         row["queues"] = [queue[:_HELD] for queue in info.queues]
         observed_at = statement.collected_at
         process = statement.source.client_id, info.start_timestamp
-        unfinished = [
-            _is_unfinished((*process, *q[:3]), q, observed_at, first_cached) for q in info.queues
+        held_up = [
+            _held_up((*process, *queue[:3]), queue, info, observed_at, first_cached)
+            for queue in info.queues
         ]
+        every = zip(info.queues, activities(info, observed_at), held_up, strict=True)
+        may_miscount = sdk.get("language") != "JAVA"
         row["activities"] = [
-            activity or (NOT_FINISHING if waits else None)
-            for activity, waits in zip(activities(info, observed_at), unfinished, strict=True)
+            NOT_COUNTING if may_miscount and _is_miscounted(queue) else activity or lacks
+            for queue, activity, lacks in every
         ]
     return row
 
 
-def _is_unfinished(
-    key: tuple[Any, ...], queue: InfoQueue, observed_at: Instant, first_cached: FirstCached
-) -> bool:
-    """True if the first message that the process has cached has been the first for too long.
+def _is_miscounted(queue: InfoQueue) -> bool:
+    """True if a process counts many messages and has neither a first nor a last one: its count is
+    wrong, and it pulls no more.
 
-    Newer ones may be done meanwhile: an offset is committed up to the first that is not
-    (``ProcessQueue.removeMessage`` 4.9.4).
+    Early Go clients pull by a counter that is no length of the cache (``cachedMsgCount`` of
+    ``processQueue``, client-go 2.0.0 to 2.1.2); Java has none (``ProcessQueue``).
+    """
+    count, ends = queue.cached_messages or 0, (queue.first_cached, queue.last_cached)
+    is_at_limit = count >= _FEWEST_AT_LIMIT and not any(ends)
+    return not queue.dropped and (is_at_limit or (count > 1 and ends == (0, 0)))
+
+
+def _held_up(
+    key: tuple[Any, ...],
+    queue: InfoQueue,
+    info: RunningInfo,
+    observed_at: Instant,
+    first_cached: FirstCached,
+) -> str | None:
+    """NOT_FINISHING, if the first message that the process has cached has been the first for too
+    long while it consumes others; NOT_CONSUMING, if it consumes none; None: neither.
+
+    Newer ones may be done meanwhile: an offset is committed up to the first that is not, and each
+    that is done sets the time of consumption (``ProcessQueue.removeMessage`` 4.9.4). Who consumes
+    in order sets it at each try of the first one (``takeMessages``): that one is not finished.
     """
     before = first_cached.get(key)
-    if before is None or before[0] != queue.first_cached:
-        before = first_cached[key] = queue.first_cached, observed_at
-    return not queue.dropped and before[0] is not None and observed_at - before[1] > _IDLE
+    if before is None or before.offset != queue.first_cached:
+        first = _First(queue.first_cached, observed_at, queue.last_consume_at)
+        before = first_cached[key] = first
+    if queue.dropped or before.offset is None or observed_at - before.since <= _IDLE:
+        return None
+    if queue.last_consume_at and before.consumed_at:
+        return NOT_FINISHING if queue.last_consume_at > before.consumed_at else NOT_CONSUMING
+    # Without times a cache with gaps shows that newer ones are done.
+    newest = before.offset if queue.last_cached is None else queue.last_cached
+    has_gaps = (queue.cached_messages or 0) <= newest - before.offset
+    return NOT_FINISHING if info.consume_orderly or has_gaps else NOT_CONSUMING
 
 
 def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:

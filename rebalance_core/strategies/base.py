@@ -91,8 +91,9 @@ class AllocationStrategy(ABC):
         >>> make_strategy("CONSISTENT_HASH", sdk=Sdk.GO).full_name
         'CONSISTENT_HASH of client-go'
         """
-        text = Text("{strategy} of {sdk}", strategy=self.name, sdk=self.variant)
-        return text if self.variant else self.name
+        if not self.variant:
+            return self.name
+        return Text("{strategy} of {sdk}", strategy=self.name, sdk=self.variant)
 
     def sorting_bytewise(self) -> Self:
         """The same strategy of a client that sorts both lists bytewise, as Go and C++ do.

@@ -8,6 +8,9 @@ import pytest
 
 from jobs.cli import main
 from tests.support.audited import audit_dumps
+from tests.support.sentences import no_empty_values
+
+__all__ = ["audit", "no_empty_values", "run"]
 
 
 @pytest.fixture

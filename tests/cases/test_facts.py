@@ -6,7 +6,17 @@ import json
 
 import pytest
 
-from tests.cases.small_dumps import BROKERS, MINUTES, asked, instant, of_broker, rounds, route
+from tests.cases.small_dumps import (
+    BROKERS,
+    MINUTES,
+    asked,
+    instant,
+    of_broker,
+    of_slave,
+    offsets,
+    rounds,
+    route,
+)
 
 
 def reasons(audit, read):
@@ -57,7 +67,10 @@ def test_messages_that_are_tried_again_beside_those_that_are_consumed(audit, aga
         numbers["%RETRY%G", 0] = again // 2 * minute
         return {queue: (number + 9, number + 9) for queue, number in numbers.items()}
 
-    said = "560 messages were sent back for another try, up to 16 each, while 840 were"
+    said = (
+        "560 messages were sent back for another try, each time that one of them failed, while "
+        "840 were consumed"
+    )
     assert (said in reasons(audit, read)["T"]) == is_said
 
 
@@ -177,3 +190,62 @@ def test_retries_alone_show_that_nearly_all_tries_fail(audit, retries, share):
 )
 def test_where_most_tries_succeed_the_group_works(audit, retries, fails):
     assert audit(failing(range(31), retries=retries, fails=fails))["group_faults"] == []
+
+
+def _ahead(minute, ahead):
+    """Queue 0 of broker-a is so far ahead, and the others are read as they are written."""
+    return dict.fromkeys(range(4), (100 * minute + 9, 100 * minute)) | {0: ahead(minute)}
+
+
+@pytest.mark.parametrize(
+    ("of_queue", "said"),
+    [
+        pytest.param(lambda _: (500, 540), "lost messages, or the offset was set", id="always"),
+        # From 10:05 on the broker has 300 of 500, and nothing comes.
+        pytest.param(
+            lambda m: (500, 500) if m < 5 else (300, 500),
+            "and stayed so: the broker lost",
+            id="lost",
+        ),
+        pytest.param(lambda m: (500, 500 if m < 5 else 900), ": the offset was set too", id="set"),
+        # 40 ahead of the end, and 60 behind it, by turns; ahead at the last polls too.
+        pytest.param(lambda m: (1_000, 1_040 if m % 2 else 940), None, id="to and fro"),
+        pytest.param(lambda m: (1_000, 1_040 if m != 11 else 940), None, id="behind a while ago"),
+        # Read as it is written: the end was read a moment before the offset.
+        pytest.param(lambda m: (100 * m, 100 * m + 40), None, id="moves on"),
+        pytest.param(lambda m: (500, 500 if m < 13 else 900), None, id="for a minute"),
+    ],
+)
+def test_an_offset_beyond_the_end_is_said_where_it_lasts_and_stands(audit, of_queue, said):
+    def read(minute, name):
+        return _ahead(minute, of_queue) if name == "broker-a" else None
+
+    reason = audit(rounds(read=read))["group_health"][0]["reason"] or ""
+    assert (said in reason) if said else ("beyond the last message" not in reason)
+
+
+def test_the_end_that_a_slave_gives_while_the_master_is_away_is_no_loss(audit):
+    """The master is away from 10:05 on; its slave has 300 of 500, and answers in its place."""
+
+    def lines():
+        for minute in MINUTES:
+            is_away = minute >= 5
+            for each in asked(minute, read=lambda m, _: _ahead(m, lambda _: (500, 500))):
+                is_of_a = each.get("broker_name") == "broker-a"
+                if is_away and is_of_a:
+                    answer = {"error_code": -1, "error_message": "timeout"}
+                    kept = {key: value for key, value in each.items() if key != "body"}
+                    yield kept | answer
+                    told = (
+                        each
+                        if each["kind"] == "consumer_connection"
+                        else offsets(
+                            60 * minute + 10, "broker-a", _ahead(minute, lambda _: (300, 500))
+                        )
+                    )
+                    yield of_slave(told)
+                else:
+                    yield each
+
+    reason = audit(lines())["group_health"][0]["reason"] or ""
+    assert "beyond the last message" not in reason

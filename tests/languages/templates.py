@@ -26,6 +26,7 @@ TEMPLATES = {
     "language": (0,),
     "agreeing": (1,),
     "_about_clients": (1,),
+    "_with_addresses": (0,),
     "_describe_members": (1, 2),
     "_who_uses": (1,),
     "_stepwise": (1,),

@@ -17,6 +17,7 @@ from jobs.languages.translated_rows import with_texts
 from rebalance_core.texts import Text
 from tests.languages.english_left import english_in, every_part
 from tests.support.audited import Rows, audit_dumps
+from tests.support.sentences import empty_slots, holes
 
 DATA = Path(__file__).parent.parent / "data"
 #: By table the columns that are made of words.
@@ -90,3 +91,12 @@ def test_the_english_columns_are_the_parts_in_english(kind: str) -> None:
     for _, text in published(kind):
         assert isinstance(text, Text)
         assert Text(text.template, **text.values) == str(text)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_sentence_lacks_a_name(kind: str) -> None:
+    for table, text in published(kind):
+        assert [*empty_slots(text)] == [], table
+        for sentence in (text, CHINESE.of(text)):
+            assert holes(sentence) == [], sentence

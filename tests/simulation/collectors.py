@@ -354,6 +354,9 @@ def _running_info(
         pulled = now - dice.randrange(3_000 if not process.can_read(queue) else 15_000)
         info = {
             "cachedMsgCount": 1000 if process.blocked else 0,
+            # A full cache has a first and a last message.
+            "cachedMsgMinOffset": 1 if process.blocked else 0,
+            "cachedMsgMaxOffset": 1000 if process.blocked else 0,
             "commitOffset": 1,
             "droped": False,
             "lastConsumeTimestamp": epoch_millis(process.blocked_since or pulled),
