@@ -1,7 +1,7 @@
 """Findings of a state: the queues that nobody takes and those that several take."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
@@ -50,6 +50,9 @@ STRATEGY_NOT_KNOWN = "STRATEGY_NOT_KNOWN"
 ALLOCATION_FAILS = "ALLOCATION_FAILS"
 SHARED_BY_BROKER = "SHARED_BY_BROKER"
 QUEUES_CHOSEN = "QUEUES_CHOSEN"
+
+#: Coverages of members whose shares nobody can compute: what they hold shows who reads what.
+SHOWN_BY_HOLDINGS = frozenset({STRATEGY_NOT_KNOWN, QUEUES_CHOSEN})
 
 #: Coverages that do not show owners: no fault is found, and none is seen to end.
 OWNERS_NOT_KNOWN = frozenset(
@@ -123,6 +126,8 @@ class Evaluation:
     readers: int = 0
     #: True if none of them lets every message pass.
     is_filtered: bool = False
+    #: The strategies of members that cannot be recomputed, by name.
+    unknown_strategies: tuple[str, ...] = ()
     #: The source of the least sure subscription of a member; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
@@ -166,6 +171,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         processes=sum(process.count for process in processes),
         readers=sum(one.count for one in processes if one.subscribed and not one.broadcasting),
         is_filtered=_is_filtered(state),
+        unknown_strategies=tuple(sorted({each.strategy.name for each in _not_computed(processes)})),
         subscription_source=_weakest(SUBSCRIPTION_SOURCES, sources),
     )
     queues = most_queues(state)
@@ -249,26 +255,36 @@ def _why_not_audited(
     if not processes and offline_share(state) <= 0.5:
         return NO_BROKER_ANSWERED, _who_did_not_answer(state)
     subscribed = [process for process in processes if process.subscribed]
-    if processes and not subscribed:
+    # Who takes queues by assign() subscribes to nothing.
+    is_chosen = all(process.chooses_queues for process in processes)
+    readers = processes if is_chosen else subscribed
+    if processes and not readers:
         return NOT_SUBSCRIBED, Text("no member subscribes to the topic")
-    if subscribed and all(process.broadcasting for process in subscribed):
+    if readers and all(process.broadcasting for process in readers):
         return BROADCASTING_GROUP, Text("every member reads every queue, as intended")
-    if subscribed and all(process.chooses_queues for process in subscribed):
-        chosen = Text("every member chooses its queues itself: assign() or pull consumer")
-        return QUEUES_CHOSEN, chosen
+    if readers and all(process.chooses_queues for process in readers):
+        return QUEUES_CHOSEN, Text(
+            "every member chooses its queues itself, and nothing is computed: running infos show "
+            "what it took by assign(), and not what a pull consumer reads"
+        )
     if (shared := _shared_by_broker(state)) is not None:
         return SHARED_BY_BROKER, shared
     if processes and not has_view:
         return NO_BROKER_ANSWERED, Text("no broker of the route gave a list of the group's members")
-    for process in processes:
-        if process.takes_part and not process.broadcasting and process.strategy.unknown is not None:
-            return STRATEGY_NOT_KNOWN, Text(
-                "{client}: {why}. Nothing is computed for the topic: it is judged by what the "
-                "members hold, which running infos show",
-                client=process.client_id,
-                why=process.strategy.unknown,
-            )
+    for process in _not_computed(processes):
+        return STRATEGY_NOT_KNOWN, Text(
+            "{client}: {why}. Nothing is computed for the topic: it is judged by what the "
+            "members hold, which running infos show",
+            client=process.client_id,
+            why=process.strategy.unknown or "",
+        )
     return None
+
+
+def _not_computed(processes: Iterable[Process]) -> Iterator[Process]:
+    """Those that share queues by a strategy that cannot be recomputed."""
+    sharing = (each for each in processes if each.takes_part and not each.broadcasting)
+    return (each for each in sharing if each.strategy.unknown is not None)
 
 
 def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, str]:

@@ -4,7 +4,7 @@ changes, not with the rounds.
 ``fold.dossiers`` makes them of what all slices of the input have of a group.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rebalance_core.state import PULL, RouteBroker
 
 from ..declared.instants import SECOND, Instant
+from ..declared.member_flags import PULLS
 from ..schemas import NOT_ONLINE, RUNNING_INFO
 
 #: (name, id) of a broker; 0 is the master.
@@ -272,14 +273,21 @@ class Dossier:
         there is none: a group must not disappear.
 
         A topic stays with its group in the snapshots in which the group has no member: that is
-        when all its queues have no owner. Of a group that no list ever had a member of, its offsets
-        count: the topics in which messages wait that nobody reads, in one queue at least.
+        when all its queues have no owner. Of a group to whose topics no list ever had a subscriber
+        its offsets count: the topics in which messages wait that nobody reads, in one queue at
+        least; and those of queues that its members took by ``assign()``.
         """
         subscribed = self.subscribed
         if self.polls and not subscribed:
             waiting = (topic for topic, each in self.offsets.items() if _waits_for_a_reader(each))
-            subscribed = {*waiting} or {""}
+            subscribed = {*waiting, *self._assigned()} or {""}
         return sorted(subscribed)
+
+    def _assigned(self) -> Iterator[str]:
+        """The topic of each queue that a member took by itself."""
+        for run in self.clients:
+            if run.source == RUNNING_INFO and run.consume_type == PULLS:
+                yield from (each.topic for each in run.queues or ())
 
 
 def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:

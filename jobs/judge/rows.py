@@ -12,7 +12,7 @@ from .arrow_tables import Row
 from .case import Case
 from .facts import with_facts
 from .found import FaultEpisode, Graded, GroupFindings, QueueFinding, StackedEpisode, Stall
-from .held import CAUSES
+from .held import is_computed
 from .load import group_load, with_load
 from .matching_issues import known_coverage, known_issue
 from .statuses import PERSISTING, former_findings, openness
@@ -104,7 +104,7 @@ def _row(case: Case, finding: Graded) -> Row:
                 "backlog_growth": finding.left.growth,
                 "orderly": dossier.consumes_in_order,
                 "confirmed": finding.held,
-                "computed": CAUSES.isdisjoint(finding.causes),
+                "computed": is_computed(finding),
             }
     return {
         **_published(columns),
