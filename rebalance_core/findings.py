@@ -256,8 +256,7 @@ def _why_not_audited(
         return NO_BROKER_ANSWERED, _who_did_not_answer(state)
     subscribed = [process for process in processes if process.subscribed]
     # Who takes queues by assign() subscribes to nothing.
-    is_chosen = all(process.chooses_queues for process in processes)
-    readers = processes if is_chosen else subscribed
+    readers = subscribed or [process for process in processes if process.chooses_queues]
     if processes and not readers:
         return NOT_SUBSCRIBED, Text("no member subscribes to the topic")
     if readers and all(process.broadcasting for process in readers):
