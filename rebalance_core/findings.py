@@ -122,7 +122,7 @@ class Evaluation:
     fewest_queues: int = 0
     strategy_source: StrategySource | None = None
     #: The processes that share the messages of the topic, whether or not their shares can be
-    #: computed: they subscribe, and do not broadcast.
+    #: computed: they subscribe, or choose their queues, and do not broadcast.
     readers: int = 0
     #: True if none of them lets every message pass.
     is_filtered: bool = False
@@ -169,7 +169,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         Evaluation,
         members=max((len(entry.members) for entry in state.client_lists), default=0),
         processes=sum(process.count for process in processes),
-        readers=sum(one.count for one in processes if one.subscribed and not one.broadcasting),
+        readers=sum(one.count for one in processes if one.reads and not one.broadcasting),
         is_filtered=_is_filtered(state),
         unknown_strategies=tuple(sorted({each.strategy.name for each in _not_computed(processes)})),
         subscription_source=_weakest(SUBSCRIPTION_SOURCES, sources),
