@@ -4,7 +4,7 @@ changes, not with the rounds.
 ``fold.dossiers`` makes them of what all slices of the input have of a group.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -275,19 +275,16 @@ class Dossier:
         A topic stays with its group in the snapshots in which the group has no member: that is
         when all its queues have no owner. Of a group to whose topics no list ever had a subscriber
         its offsets count: the topics in which messages wait that nobody reads, in one queue at
-        least; and those of queues that its members took by ``assign()``.
+        least. Of members that choose their queues all of them do, and those of the queues they took.
         """
         subscribed = self.subscribed
         if self.polls and not subscribed:
-            waiting = (topic for topic, each in self.offsets.items() if _waits_for_a_reader(each))
-            subscribed = {*waiting, *self._assigned()} or {""}
-        return sorted(subscribed)
-
-    def _assigned(self) -> Iterator[str]:
-        """The topic of each queue that a member took by itself."""
-        for run in self.clients:
-            if run.source == RUNNING_INFO and run.consume_type == PULLS:
-                yield from (each.topic for each in run.queues or ())
+            every = self.offsets.items()
+            answers = (run for run in self.clients if run.source == RUNNING_INFO)
+            choosing = [run for run in answers if run.consume_type == PULLS]
+            subscribed = {topic for topic, of in every if choosing or _waits_for_a_reader(of)}
+            subscribed.update(each.topic for run in choosing for each in run.queues or ())
+        return sorted(subscribed or {""} if self.polls else subscribed)
 
 
 def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
