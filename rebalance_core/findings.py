@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from math import prod
@@ -18,6 +18,7 @@ from .grouping import grouped, numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .processes import Process, StackedId, find_processes, find_stacked_ids
 from .state import NO_FILTER, POP, PULL, SUBSCRIPTION_SOURCES, State
+from .strategies.averagely import Averagely, AveragelyByCircle
 from .strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
 from .strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from .texts import Text
@@ -81,6 +82,8 @@ class Finding:
     certainty: Certainty
     probability: float
     claimants: tuple[Claimant, ...]
+    #: True if it rests on a strategy that is assumed: by another common one it is not certain.
+    is_assumed: bool = False
 
 
 class Allocation(NamedTuple, Generic[AnyQueue]):
@@ -205,6 +208,9 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     shares = list(compress(by_process, sharing))
     strategy_sources = {each.strategy.source for each in compress(processes, sharing)}
     coverage, why = refusal or (AUDITED, _zones(state))
+    found = tuple(_findings(claims)) if refusal is None else ()
+    if "assumed" in strategy_sources:
+        found = tuple(_as_far_as_assumed(found, claims, state))
     return verdict(
         coverage=coverage,
         reason=why,
@@ -213,7 +219,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         most_queues=_whole(max(shares, default=0.0)),
         fewest_queues=_whole(min(shares, default=0.0)),
         strategy_source=_weakest(STRATEGY_SOURCES, strategy_sources),
-        findings=tuple(_findings(claims)) if refusal is None else (),
+        findings=found,
         allocations=_allocations(claims),
         stacked=_effects(find_stacked_ids(state), claims) if refusal is None else (),
     )
@@ -452,6 +458,37 @@ def _findings(claims: Claims) -> Iterator[Finding]:
                     queue = claims.queues[columns[number]]
                     certainty = CERTAIN if surely[number] else POSSIBLE
                     yield Finding(kind, queue, certainty, likely, claimants)
+
+
+#: The strategies that nearly all clients use whose strategy nobody saw: every SDK has the first as
+#: its default.
+_COMMON = (Averagely(), AveragelyByCircle())
+
+
+def _as_far_as_assumed(
+    found: Collection[Finding], claims: Claims, state: State
+) -> Iterator[Finding]:
+    """The findings, with those marked that clients whose strategy is assumed decide: they are not
+    certain where these use another common one.
+
+    Worked example: two of three processes share an id, and there are eight queues. By AVG queues 0
+    to 2 are read twice and 3 to 5 by nobody; by AVG_BY_CIRCLE 0, 3 and 6, and 1, 4 and 7. So 0 is
+    read twice by both, and 4 by nobody.
+    """
+    certain = {(each.kind, each.queue) for each in found if each.certainty == CERTAIN}
+    by_all = set(certain)
+    for other in _COMMON if certain else ():
+        processes = [
+            each._replace(strategy=replace(each.strategy, strategy=other))
+            if each.strategy.source == "assumed" and each.strategy.strategy
+            else each
+            for each in claims.processes
+        ]
+        others = _findings(compute_claims(claims.views, processes, state))
+        by_all &= {(each.kind, each.queue) for each in others if each.certainty == CERTAIN}
+    for each in found:
+        key = each.kind, each.queue
+        yield replace(each, is_assumed=key in certain - by_all)
 
 
 def _allocations(claims: Claims) -> tuple[Allocation[MessageQueue], ...]:

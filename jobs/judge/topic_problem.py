@@ -6,7 +6,7 @@ here, once; the page, the ticket, the console, the message, the metrics and the 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -39,11 +39,19 @@ from .why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
 #: at the end and too new, or too improbable, to count; it passed by itself.
 COUNTED, KNOWN, HARMLESS, BEGUN, PASSED = "COUNTED", "KNOWN", "HARMLESS", "BEGUN", "PASSED"
 
-#: The words for how queues are consumed, by kind, always and at times.
+#: The words for how queues are consumed, by kind: for certain, perhaps, and at times.
 _HOW = {
-    "ORPHANED": (Text("consumed by nobody"), Text("at times consumed by nobody")),
-    "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
-    "STALLED": (Text("stalled"), Text("at times stalled")),
+    "ORPHANED": (
+        Text("consumed by nobody"),
+        Text("perhaps consumed by nobody"),
+        Text("at times consumed by nobody"),
+    ),
+    "DUPLICATE": (
+        Text("consumed by several"),
+        Text("perhaps consumed by several"),
+        Text("at times consumed by several"),
+    ),
+    "STALLED": (Text("stalled"), Text("stalled"), Text("at times stalled")),
 }
 #: No offsets were polled.
 NO_OFFSETS: Mapping[str, Sequence[QueueOffsets]] = {}
@@ -438,8 +446,8 @@ class TopicProblem:
 
     def _consumed(self, queues: Mapping[str, int], findings: Iterable[FoundRows]) -> str:
         """The numbers of queues by how they are consumed: of the first kind and up to two more."""
-        certain = {each.kind for each in findings if _is_certain(each)}
-        how = {kind: _HOW[kind][kind not in certain] for kind in queues}
+        of_kinds = grouped((each.kind, each) for each in findings)
+        how = {kind: _HOW[kind][_doubt(of_kinds.get(kind, ()))] for kind in queues}
         (kind, number), *others = queues.items()
         first = Text("{queues} {how}", queues=count(number, "queue"), how=how[kind])
         rest = [Text("{number:,} {how}", number=n, how=how[kind]) for kind, n in others]
@@ -571,6 +579,14 @@ class TopicProblem:
 def _is_certain(finding: FoundRows) -> bool:
     """True if it was seen, as a stall is, or is so under every view."""
     return bool(finding.shared.get("certainty") != "POSSIBLE")
+
+
+def _doubt(findings: Collection[FoundRows]) -> int:
+    """0: one of them is certain; 1: each may be so all the time; 2: each is so at times."""
+    if any(map(_is_certain, findings)):
+        return 0
+    rows = (row for each in findings for row in each.rows)
+    return 2 if any(row.get("probability") != 1.0 for row in rows) or not findings else 1
 
 
 def titles(faults: Iterable[str]) -> str:
