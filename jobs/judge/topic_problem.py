@@ -288,7 +288,8 @@ def _stalled(why: str | None, stalls: Sequence[FoundRows]) -> Row:
     }
     owners = sorted({client_id for each in stalls for client_id in each.shared["owners"]})
     event_ids = {row["event_id"] for each in stalls for row in each.rows}
-    remedy = _REMEDIES_OF_STALLS[bool(owners), bool(why)]
+    is_held_up = bool(why) and why != NOBODY_HOLDS_IT
+    remedy = _REMEDIES_OF_STALLS[bool(owners), is_held_up]
     values = {"these_clients": list_of(owners, _MOST_OWNERS), "why": why or ""}
     still = agreeing(len(queues), "{queues} [does|do] not move", queues=queue_ranges(queues))
     return {
