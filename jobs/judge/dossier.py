@@ -275,7 +275,7 @@ class Dossier:
         A topic stays with its group in the snapshots in which the group has no member: that is
         when all its queues have no owner. Of a group to whose topics no list ever had a subscriber
         its offsets count: the topics in which messages wait that nobody reads, in one queue at
-        least. Of members that choose their queues all of them do, and those of the queues they took.
+        least. Of members that choose their queues all do, and the topics of what they took.
         """
         subscribed = self.subscribed
         if self.polls and not subscribed:

@@ -182,8 +182,8 @@ def _is_popped(case: Case, times: NDArray[np.int64]) -> NDArray[np.bool_]:
     """True for each time at which the group's members get messages of its main topic by POP."""
     in_force = case.situations.in_force(case.main_topic or "", times)
     popped = {
-        id_
-        for id_ in {*in_force} - {None}
-        if case.evaluated[id_].verdict.coverage == SHARED_BY_BROKER
+        each
+        for each in {*in_force}
+        if each and case.evaluated[each].verdict.coverage == SHARED_BY_BROKER
     }
     return np.array([each in popped for each in in_force], np.bool_)

@@ -464,7 +464,9 @@ def _otherwise_in_words(
     evidence = joined(
         [
             agreeing(len(odd), template, clients=named, time=time, found=held),
-            *_strategies_in_words(case, widest([each.extent for each in findings]), findings[0].topic),
+            *_strategies_in_words(
+                case, widest([each.extent for each in findings]), findings[0].topic
+            ),
         ]
     )
     extra = [each for each in drift if each.is_extra and each.client_id in odd]
@@ -494,7 +496,7 @@ def _strategies_in_words(case: Case, time: Extent, topic: str) -> list[Text]:
 
 
 def _assigned_in_words(
-    case: Case, findings: Sequence[QueueFinding], time: str, drift: Sequence[Drift]
+    case: Case, findings: Sequence[QueueFinding], time: str, _: Sequence[Drift]
 ) -> _Words:
     twice = {each.queue for each in findings if each.kind == DUPLICATE}
     nobody = {each.queue for each in findings if each.kind == ORPHANED}

@@ -21,8 +21,8 @@ from .statuses import PERSISTING, former_findings, openness
 _NO_COLUMNS = frozenset(
     {
         *("extent", "queue", "kind", "left", "times", "cleared", "copies"),
-        *("is_always_read", "is_assumed", "is_doubtful", "is_latent", "is_mostly_certain", "is_settled"),
-        "may_be_ours",
+        *("is_always_read", "is_doubtful", "is_latent", "is_mostly_certain", "is_settled"),
+        *("is_assumed", "may_be_ours"),
     }
 )
 

@@ -1,7 +1,7 @@
 """periods -> timeline: the phases of a topic that show who owns what, numbered in time.
 
-Where the members' strategy is not known, or they choose their queues, no owners are computed. Such a
-phase is in the timeline all the same: what the members hold is judged in it.
+Where the members' strategy is not known, or they choose their queues, no owners are computed. Such
+a phase is in the timeline all the same: what the members hold is judged in it.
 """
 
 from bisect import bisect_left, bisect_right

@@ -9,7 +9,7 @@ from tests.support.audited import lasting, queues
 
 #: Two processes have the first id, and one the second. The eight queues are in three slots.
 SHARED = [MEMBERS[0], MEMBERS[0], MEMBERS[1]]
-#: a0 a1 a2 are read twice by AVG, and a0 a3 b2 by AVG_BY_CIRCLE; nobody reads a3 b0 b1, or a1 b0 b3.
+#: Read twice are a0 a1 a2 by AVG, and a0 a3 b2 by AVG_BY_CIRCLE; by nobody a3 b0 b1, or a1 b0 b3.
 TWICE, NOBODY = set(QUEUES[:3]), set(QUEUES[3:6])
 BOTH = {QUEUES[0], QUEUES[4]}
 
@@ -64,19 +64,20 @@ def test_orphans_that_the_offsets_show_are_certain(audit):
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_of_two_ids_that_compute_a_queue_one_has_its_lock(audit, in_order):
-    """Two strategies; the second member never answers, so that nothing shows what all hold."""
+    """Two strategies; the second member never answers, so that nothing shows what all hold.
+
+    The third one computes b2 as the first one does. In order it waits for the lock.
+    """
     package = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely"
 
     def lines():
         for minute in MINUTES:
             yield from asked(minute, MEMBERS[:3])
             for number, name in ((0, f"{package}ByCircle"), (2, package)):
-                share = (QUEUES[0::3], (), QUEUES[6:])[number]
+                share = (QUEUES[0::3], (), QUEUES[6 + in_order :])[number]
                 of = {"PROP_CONSUMEORDERLY": str(in_order).lower()}
                 yield holds(60 * minute + 30 + number, MEMBERS[number], share, name, **of)
 
     found = audit(lines())
     assert bool(lasting(found["duplicate_queues"])) != in_order
     assert "STRATEGY_MISMATCH" in {row["fault"] for row in found["group_faults"]}
-
-
