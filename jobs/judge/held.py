@@ -71,7 +71,7 @@ _FIND_READER = Text(
 )
 
 _BY_ASSIGN = Text("the members take their queues by assign(), and RocketMQ divides none among them")
-_ASSIGN_EACH_ONCE = Text(
+ASSIGN_EACH_ONCE = Text(
     "look in the application, or its configuration, where it says which member is to assign() "
     "which queue, and let it give each queue to one member"
 )
@@ -502,7 +502,7 @@ def _assigned_in_words(
     nobody = {each.queue for each in findings if each.kind == ORPHANED}
     clients = {claimant.client_id for each in findings for claimant in each.claimants}
     evidence = [Text("{found} {time}", found=_held_by(twice, nobody), time=time)]
-    remedy = [_ASSIGN_EACH_ONCE]
+    remedy = [ASSIGN_EACH_ONCE]
     if twice:
         named = clients_in_words(clients, case.dossier.languages)
         evidence.append(Text("those that hold a queue together are {clients}", clients=named))
