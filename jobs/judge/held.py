@@ -157,7 +157,7 @@ class _TopicHoldings:
         """The orphans of a queue of which nothing is computed: all processes answered, and none
         held it.
 
-        Where messages wait and the offset stands around that, it is certain for as long: the
+        Where messages wait and the offset does not move around that, it is certain for as long: the
         members may be asked every five minutes alone. Else it lasts as its rounds show it. Who uses
         ``assign()`` may leave a queue to nobody on purpose: without messages that wait it is well.
 
@@ -173,9 +173,9 @@ class _TopicHoldings:
             is_chosen = self._is_chosen(episode)
             cause = MANUAL_ASSIGNMENT if is_chosen else QUEUE_NOT_HELD
             found = self._finding(ORPHANED, cause, episode)
-            standing = self._while_standing(offsets, self._unchanged(episode, rounds))
-            if standing.lasts:
-                yield replace(found, extent=standing, times=())
+            unmoved = self._while_unmoved(offsets, self._unchanged(episode, rounds))
+            if unmoved.lasts:
+                yield replace(found, extent=unmoved, times=())
             elif not found.extent.lasts:
                 continue
             elif reading(offsets, found.all_times).is_read:
@@ -209,7 +209,7 @@ class _TopicHoldings:
         is_open = until == ends and watch == phases[-1].watch
         return Extent(since, until, episode.extent.snapshots, lasts, ongoing=is_open)
 
-    def _while_standing(self, offsets: QueueOffsets | None, time: Extent) -> Extent:
+    def _while_unmoved(self, offsets: QueueOffsets | None, time: Extent) -> Extent:
         """The longest part of a time in which messages wait and the offset is the same from poll
         to poll; of no length where there is none.
         """

@@ -583,11 +583,14 @@ def _is_certain(finding: FoundRows) -> bool:
 
 
 def _doubt(findings: Collection[FoundRows]) -> int:
-    """0: one of them is certain; 1: each may be so all the time; 2: each is so at times."""
-    if any(map(_is_certain, findings)):
+    """0: one of them is certain, or it is only by an assumed strategy in doubt which queue it is;
+    1: each may be so all the time; 2: each is so at times.
+    """
+    rows = [row for each in findings for row in each.rows]
+    always = [row["strategy_source"] for row in rows if row.get("probability") == 1.0]
+    if any(map(_is_certain, findings)) or "assumed" in always:
         return 0
-    rows = (row for each in findings for row in each.rows)
-    return 2 if any(row.get("probability") != 1.0 for row in rows) or not findings else 1
+    return 1 if rows and len(always) == len(rows) else 2
 
 
 def titles(faults: Iterable[str]) -> str:
