@@ -6,11 +6,12 @@ Only what the members hold, and the offsets, show who reads what.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.cases.small_dumps import MEMBERS, MINUTES, QUEUES, asked, holds, instant
-from tests.support.audited import lasting, queues
+from tests.support.audited import audit_dumps, lasting, queues
 
 OWN = "com.example.ByCity"
 LAST = QUEUES[-1]
@@ -166,3 +167,16 @@ def test_members_that_broadcast_by_assign_read_each_queue_for_themselves(audit):
     found = audit(told())
     for table in ("orphaned_queues", "duplicate_queues", "stalled_queues"):
         assert found[table] == [], table
+
+
+def test_two_real_members_of_which_one_answer_came():
+    data = Path(__file__).parent.parent / "data" / "cases" / "assigned_queues"
+    found = audit_dumps([data / "dump.jsonl.gz"])
+    assert queues(lasting(found["duplicate_queues"])) == {("T_LASG", "broker-a", 3)}
+    assert queues(lasting(found["orphaned_queues"])) == {("T_LASG", "broker-b", 3)}
+    assert [row["certainty"] for row in found["orphaned_queues"]] == ["CERTAIN"]
+    assert found["stalled_queues"] == []
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["severity"]) == ("MANUAL_ASSIGNMENT", "CRITICAL")
+    (health,) = found["group_health"]
+    assert (health["coverage"], health["queues"]) == ("QUEUES_CHOSEN", 8)
