@@ -98,9 +98,10 @@ def _latent_faults(
 #: Faults without a finding that shows them, by state and coverage.
 _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
     descriptions.EXPRESSION_MISMATCH: lambda state, _: len(descriptions.filter_users(state)) > 1,
-    # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
+    # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet. Who
+    # chooses its queues divides none by a route.
     repairs.ROUTE_DIVERGENCE: lambda state, coverage: (
-        coverage != findings.TOO_MANY_QUEUES
+        coverage not in (findings.TOO_MANY_QUEUES, findings.QUEUES_CHOSEN)
         and len({readable_queues(state.topic, route) for route in state.topic_routes}) > 1
     ),
     # Nothing is computed without the route, and yet some member reads what others do not.

@@ -1,8 +1,8 @@
 """Findings of a state: the queues that nobody takes and those that several take."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from math import prod
@@ -18,6 +18,7 @@ from .grouping import grouped, numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .processes import Process, StackedId, find_processes, find_stacked_ids
 from .state import NO_FILTER, POP, PULL, SUBSCRIPTION_SOURCES, State
+from .strategies.averagely import Averagely, AveragelyByCircle
 from .strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
 from .strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from .texts import Text
@@ -51,6 +52,9 @@ ALLOCATION_FAILS = "ALLOCATION_FAILS"
 SHARED_BY_BROKER = "SHARED_BY_BROKER"
 QUEUES_CHOSEN = "QUEUES_CHOSEN"
 
+#: Coverages of members whose shares nobody can compute: what they hold shows who reads what.
+SHOWN_BY_HOLDINGS = frozenset({STRATEGY_NOT_KNOWN, QUEUES_CHOSEN})
+
 #: Coverages that do not show owners: no fault is found, and none is seen to end.
 OWNERS_NOT_KNOWN = frozenset(
     {NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, ALLOCATION_FAILS, TOO_MANY_QUEUES}
@@ -78,6 +82,8 @@ class Finding:
     certainty: Certainty
     probability: float
     claimants: tuple[Claimant, ...]
+    #: True if it rests on a strategy that is assumed: by another common one it is not certain.
+    is_assumed: bool = False
 
 
 class Allocation(NamedTuple, Generic[AnyQueue]):
@@ -119,10 +125,12 @@ class Evaluation:
     fewest_queues: int = 0
     strategy_source: StrategySource | None = None
     #: The processes that share the messages of the topic, whether or not their shares can be
-    #: computed: they subscribe, and do not broadcast.
+    #: computed: they subscribe, or choose their queues, and do not broadcast.
     readers: int = 0
     #: True if none of them lets every message pass.
     is_filtered: bool = False
+    #: The strategies of members that cannot be recomputed, by name.
+    unknown_strategies: tuple[str, ...] = ()
     #: The source of the least sure subscription of a member; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
@@ -164,8 +172,9 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         Evaluation,
         members=max((len(entry.members) for entry in state.client_lists), default=0),
         processes=sum(process.count for process in processes),
-        readers=sum(one.count for one in processes if one.subscribed and not one.broadcasting),
+        readers=sum(one.count for one in processes if one.reads and not one.broadcasting),
         is_filtered=_is_filtered(state),
+        unknown_strategies=tuple(sorted({each.strategy.name for each in _not_computed(processes)})),
         subscription_source=_weakest(SUBSCRIPTION_SOURCES, sources),
     )
     queues = most_queues(state)
@@ -199,6 +208,9 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     shares = list(compress(by_process, sharing))
     strategy_sources = {each.strategy.source for each in compress(processes, sharing)}
     coverage, why = refusal or (AUDITED, _zones(state))
+    found = tuple(_findings(claims)) if refusal is None else ()
+    if "assumed" in strategy_sources:
+        found = tuple(_as_far_as_assumed(found, claims, state))
     return verdict(
         coverage=coverage,
         reason=why,
@@ -207,7 +219,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         most_queues=_whole(max(shares, default=0.0)),
         fewest_queues=_whole(min(shares, default=0.0)),
         strategy_source=_weakest(STRATEGY_SOURCES, strategy_sources),
-        findings=tuple(_findings(claims)) if refusal is None else (),
+        findings=found,
         allocations=_allocations(claims),
         stacked=_effects(find_stacked_ids(state), claims) if refusal is None else (),
     )
@@ -249,26 +261,35 @@ def _why_not_audited(
     if not processes and offline_share(state) <= 0.5:
         return NO_BROKER_ANSWERED, _who_did_not_answer(state)
     subscribed = [process for process in processes if process.subscribed]
-    if processes and not subscribed:
+    # Who takes queues by assign() subscribes to nothing.
+    readers = subscribed or [process for process in processes if process.chooses_queues]
+    if processes and not readers:
         return NOT_SUBSCRIBED, Text("no member subscribes to the topic")
-    if subscribed and all(process.broadcasting for process in subscribed):
+    if readers and all(process.broadcasting for process in readers):
         return BROADCASTING_GROUP, Text("every member reads every queue, as intended")
-    if subscribed and all(process.chooses_queues for process in subscribed):
-        chosen = Text("every member chooses its queues itself: assign() or pull consumer")
-        return QUEUES_CHOSEN, chosen
+    if readers and all(process.chooses_queues for process in readers):
+        return QUEUES_CHOSEN, Text(
+            "every member chooses its queues itself, and nothing is computed: running infos show "
+            "what it took by assign(), and not what a pull consumer reads"
+        )
     if (shared := _shared_by_broker(state)) is not None:
         return SHARED_BY_BROKER, shared
     if processes and not has_view:
         return NO_BROKER_ANSWERED, Text("no broker of the route gave a list of the group's members")
-    for process in processes:
-        if process.takes_part and not process.broadcasting and process.strategy.unknown is not None:
-            return STRATEGY_NOT_KNOWN, Text(
-                "{client}: {why}. Nothing is computed for the topic: it is judged by what the "
-                "members hold, which running infos show",
-                client=process.client_id,
-                why=process.strategy.unknown,
-            )
+    for process in _not_computed(processes):
+        return STRATEGY_NOT_KNOWN, Text(
+            "{client}: {why}. Nothing is computed for the topic: it is judged by what the "
+            "members hold, which running infos show",
+            client=process.client_id,
+            why=process.strategy.unknown or "",
+        )
     return None
+
+
+def _not_computed(processes: Iterable[Process]) -> Iterator[Process]:
+    """Those that share queues by a strategy that cannot be recomputed."""
+    sharing = (each for each in processes if each.takes_part and not each.broadcasting)
+    return (each for each in sharing if each.strategy.unknown is not None)
 
 
 def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, str]:
@@ -437,6 +458,37 @@ def _findings(claims: Claims) -> Iterator[Finding]:
                     queue = claims.queues[columns[number]]
                     certainty = CERTAIN if surely[number] else POSSIBLE
                     yield Finding(kind, queue, certainty, likely, claimants)
+
+
+#: The strategies that nearly all clients use whose strategy nobody saw: every SDK has the first as
+#: its default.
+_COMMON = (Averagely(), AveragelyByCircle())
+
+
+def _as_far_as_assumed(
+    found: Collection[Finding], claims: Claims, state: State
+) -> Iterator[Finding]:
+    """The findings, with those marked that clients whose strategy is assumed decide: they are not
+    certain where these use another common one.
+
+    Worked example: two of three processes share an id, and there are eight queues. By AVG queues 0
+    to 2 are read twice and 3 to 5 by nobody; by AVG_BY_CIRCLE 0, 3 and 6, and 1, 4 and 7. So 0 is
+    read twice by both, and 4 by nobody.
+    """
+    certain = {(each.kind, each.queue) for each in found if each.certainty == CERTAIN}
+    by_all = set(certain)
+    for other in _COMMON if certain else ():
+        processes = [
+            each._replace(strategy=replace(each.strategy, strategy=other))
+            if each.strategy.source == "assumed" and each.strategy.strategy
+            else each
+            for each in claims.processes
+        ]
+        others = _findings(compute_claims(claims.views, processes, state))
+        by_all &= {(each.kind, each.queue) for each in others if each.certainty == CERTAIN}
+    for each in found:
+        key = each.kind, each.queue
+        yield replace(each, is_assumed=key in certain - by_all)
 
 
 def _allocations(claims: Claims) -> tuple[Allocation[MessageQueue], ...]:

@@ -50,6 +50,11 @@ class Process(NamedTuple):
     reads_slaves: bool = True
 
     @property
+    def reads(self) -> bool:
+        """True if it may read the topic: who takes queues by ``assign()`` subscribes to nothing."""
+        return self.subscribed or self.chooses_queues
+
+    @property
     def takes_part(self) -> bool:
         """True if it takes part in the topic's rebalance."""
         return self.subscribed and not self.chooses_queues and not self.silent

@@ -68,11 +68,15 @@ MOST_TOPIC_QUEUES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStrategy:
-    """The strategy of a client, or why it cannot be recomputed (``unknown``, in words)."""
+    """The strategy of a client, or why it cannot be recomputed (``unknown``, in words).
+
+    ``name``: of one that cannot, that of user code is its class.
+    """
 
     strategy: AllocationStrategy | None
     source: StrategySource
     unknown: str | None = None
+    name: str = ""
 
 
 #: All that decides it: the number of the rule, what was observed of the client and of its group,
@@ -164,7 +168,7 @@ class StrategyRules:
             rule_number = None  # without parameters it is the same strategy, whoever names it
         made = self._make(name, rule_number, sdk)
         if isinstance(made, str):
-            return ResolvedStrategy(None, source, made)
+            return ResolvedStrategy(None, source, made, name)
         if bytewise:
             made = self._bytewise.setdefault(made, made.sorting_bytewise())
         return ResolvedStrategy(self._instead or made, source)

@@ -9,6 +9,8 @@ from rebalance_core.state import GROUP_TABLE
 from .client_intervals import HEARTBEAT_INTERVAL
 from .instants import SECOND, Instant
 
+#: The ``consume_type`` of who pulls: a lite pull consumer, or a pull consumer.
+PULLS = "CONSUME_ACTIVELY"
 #: A connection is heard while its last heartbeat is no older than three of them: two may be lost.
 #: Less than a broker keeps a silent connection (120 s), so that where the collector stops to listen
 #: all are unheard before the first is expired.
@@ -58,7 +60,7 @@ def chooses_queues(
     the last heartbeat of any member wrote it.
     """
     assigns = (
-        consume_type == "CONSUME_ACTIVELY"
+        consume_type == PULLS
         and subscriptions == 0
         and subscription_source is not None
         and subscription_source != GROUP_TABLE

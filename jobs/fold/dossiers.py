@@ -14,6 +14,7 @@ from rebalance_core.state import POP, PULL, RouteBroker
 
 from ..declared.contents import MEMBER_FACTS
 from ..declared.instants import Instant
+from ..declared.member_flags import PULLS
 from ..judge.dossier import (
     ClientRun,
     Dossier,
@@ -23,7 +24,7 @@ from ..judge.dossier import (
     ReportedQueue,
     RouteRun,
 )
-from ..schemas import ANSWERED, CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
+from ..schemas import ANSWERED, CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE, RUNNING_INFO
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
 from .runs import GROUP_KEY, OFFSET_RUNS, REFUSED, Contents, Record, Records, Runs, is_whole
 
@@ -77,18 +78,19 @@ def connections(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, 
 def subscribers(
     list_ids: Mapping[ClusterGroup, Iterable[str]],
     topics: Mapping[str, Iterable[str]],
-    offsets: Mapping[ClusterGroup, Iterable[str]],
+    *others: Mapping[ClusterGroup, Iterable[str]],
 ) -> dict[ClusterTopic, list[str]]:
     """The groups that subscribe to each topic.
 
     ``list_ids``: by group of which brokers were asked the ids of its lists; ``topics``: by id those
-    of a list. ``offsets``: by group the topics of its offsets; they count of a group of which no
-    broker ever had a member, for nothing else shows what such a group consumed.
+    of a list. ``others``: by group the topics of its offsets, and of the queues that its members
+    took; they count of a group to whose topics no list has a subscriber, for nothing else shows
+    what such a group consumes.
     """
     found: dict[ClusterTopic, dict[str, None]] = {}
     for (cluster, name), ids in list_ids.items():
-        listed = chain.from_iterable(topics.get(id_, ()) for id_ in ids)
-        for topic in listed if ids else offsets.get((cluster, name), ()):
+        listed = list(chain.from_iterable(topics.get(id_, ()) for id_ in ids))
+        for topic in listed or chain(*(each.get((cluster, name), ()) for each in others)):
             found.setdefault((cluster, topic), {})[name] = None
     return {subject: list(groups) for subject, groups in found.items()}
 
@@ -99,6 +101,15 @@ def offset_topics(offsets: Rows) -> dict[ClusterGroup, set[str]]:
     for cluster, name, topic in distinct(offsets, *GROUP_KEY, "topic"):
         found[cluster, name].add(topic)
     return found
+
+
+def assigned_topics(clients: Rows) -> dict[ClusterGroup, set[str]]:
+    """The topics of the queues that members of each group took by ``assign()``."""
+    is_answer = pc.equal(clients["source"], RUNNING_INFO)
+    pulling = clients.filter(pc.and_(is_answer, pc.equal(clients["consume_type"], PULLS)))
+    rows = pulling.take(pc.list_parent_indices(pulling["queues"])).select(GROUP_KEY)
+    topics = pc.struct_field(pc.list_flatten(pulling["queues"]), "topic")
+    return offset_topics(rows.append_column("topic", topics))
 
 
 def make_dossiers(runs: Runs) -> list[Dossier]:
@@ -121,7 +132,9 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
         if members is not None:
             dossier.list_topics[list_id] = topics[list_id]
             dossier.list_members[list_id] = partial(_members, members)
-    subscribed = subscribers(list_ids, topics, offset_topics(runs.offsets))
+    subscribed = subscribers(
+        list_ids, topics, offset_topics(runs.offsets), assigned_topics(runs.clients)
+    )
     brokers = {
         id_: tuple(starmap(RouteBroker, records))
         for id_, records in runs.routes.records.items()

@@ -95,6 +95,8 @@ class Facts:
     list_ids: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
     topics_of_lists: dict[str, list[str]] = field(default_factory=dict)
     offsets: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
+    #: By group the topics of the queues that its members took by ``assign()``.
+    assigned: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
     #: The rounds of each broker, by ``broker_polls``.
     polls: BrokerPolls = field(default_factory=BrokerPolls, compare=False)
     #: Groups of which a member was asked for its running info.
@@ -148,7 +150,7 @@ class Facts:
                 whole.lost[table].add(lost)
             for name in (
                 *("rounds", "brokers", "nameservers", "offsets", "list_ids", "route_ids", "given"),
-                *("routes_at", "offsets_at"),
+                *("routes_at", "offsets_at", "assigned"),
             ):
                 for subject, values in getattr(part, name).items():
                     getattr(whole, name)[subject] |= values
@@ -191,6 +193,8 @@ class Facts:
         if of_runs == CLIENTS:
             is_answer = pc.equal(contents.runs["source"], schemas.RUNNING_INFO)
             self.asked.update(distinct(contents.runs.filter(is_answer), *GROUP_KEY))
+            for group, topics in dossiers.assigned_topics(contents.runs).items():
+                self.assigned[group] |= topics
         if of_runs in (ROUTED, ROUTE_IDS):
             self._add_routes(contents.runs)
         if of_runs == OFFSETS:
@@ -298,7 +302,9 @@ class Facts:
 
     def subscribers(self) -> dict[ClusterTopic, list[str]]:
         """The groups that subscribe to each topic."""
-        return dossiers.subscribers(self.list_ids, self.topics_of_lists, self.offsets)
+        return dossiers.subscribers(
+            self.list_ids, self.topics_of_lists, self.offsets, self.assigned
+        )
 
 
 def merge_facts(pieces: Sequence[Piece]) -> Iterator[Piece]:

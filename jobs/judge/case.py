@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from rebalance_core.findings import STRATEGY_NOT_KNOWN
+from rebalance_core.findings import SHOWN_BY_HOLDINGS
 from rebalance_core.message_queue import is_own_retry_topic, is_retry_topic
 
 from ..declared.instants import SECOND, Instant
@@ -183,5 +183,5 @@ class Case:
         return {
             situation_id: readable_queues(situation.routes)
             for situation_id, situation in self.situations.distinct().items()
-            if self.evaluated[situation_id].verdict.coverage == STRATEGY_NOT_KNOWN
+            if self.evaluated[situation_id].verdict.coverage in SHOWN_BY_HOLDINGS
         }

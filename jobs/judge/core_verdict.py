@@ -1,7 +1,7 @@
 """The core's verdict on a situation, as the rules of time read it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rebalance_core.faults import Fault
@@ -24,6 +24,8 @@ class FoundQueue:
     probability: float
     claimants: tuple[Claimant, ...]
     causes: tuple[str, ...]
+    #: True if it rests on a strategy that is assumed: see the core's ``Finding``.
+    is_assumed: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rebalance_core.state import PULL, RouteBroker
 
 from ..declared.instants import SECOND, Instant
+from ..declared.member_flags import PULLS
 from ..schemas import NOT_ONLINE, RUNNING_INFO
 
 #: (name, id) of a broker; 0 is the master.
@@ -272,14 +273,18 @@ class Dossier:
         there is none: a group must not disappear.
 
         A topic stays with its group in the snapshots in which the group has no member: that is
-        when all its queues have no owner. Of a group that no list ever had a member of, its offsets
-        count: the topics in which messages wait that nobody reads, in one queue at least.
+        when all its queues have no owner. Of a group to whose topics no list ever had a subscriber
+        its offsets count: the topics in which messages wait that nobody reads, in one queue at
+        least. Of members that choose their queues all do, and the topics of what they took.
         """
         subscribed = self.subscribed
         if self.polls and not subscribed:
-            waiting = (topic for topic, each in self.offsets.items() if _waits_for_a_reader(each))
-            subscribed = {*waiting} or {""}
-        return sorted(subscribed)
+            every = self.offsets.items()
+            answers = (run for run in self.clients if run.source == RUNNING_INFO)
+            choosing = [run for run in answers if run.consume_type == PULLS]
+            subscribed = {topic for topic, of in every if choosing or _waits_for_a_reader(of)}
+            subscribed.update(each.topic for run in choosing for each in run.queues or ())
+        return sorted(subscribed or {""} if self.polls else subscribed)
 
 
 def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:

@@ -96,6 +96,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
         is_mostly_certain=is_certain,
         completeness=min(phase.verdict.completeness for phase, _ in episode.shown),
         claimants=last.claimants,
+        is_assumed=last.is_assumed,
         strategy_source=last_phase.verdict.strategy_source,
         causes=causes,
         times=tuple((phase.first_seen, phase.last_seen) for phase, _ in episode.shown),

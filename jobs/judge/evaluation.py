@@ -285,4 +285,7 @@ def to_verdict(evaluation: core.Evaluation, situation: core.Situation) -> Verdic
 
 def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
     queue, likely = (found.queue.broker_name, found.queue.queue_id), found.probability
-    return FoundQueue(found.kind, queue, found.certainty, likely, found.claimants, causes)
+    return FoundQueue(
+        *(found.kind, queue, found.certainty, likely, found.claimants, causes),
+        is_assumed=found.is_assumed,
+    )

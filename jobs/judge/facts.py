@@ -10,7 +10,12 @@ import numpy as np
 
 from rebalance_core.client_kinds import placeholders_in
 from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of, named_broker, with_commas
-from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
+from rebalance_core.findings import (
+    AUDITED,
+    QUEUES_CHOSEN,
+    SHARED_BY_BROKER,
+    STRATEGY_NOT_KNOWN,
+)
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
@@ -27,7 +32,7 @@ from .in_words import between, queues_in_words, waiting_in_words, zoned_clock
 #: Fewer messages say nothing of what is usual.
 _FEWEST_MESSAGES = 100
 #: Coverages with which the group has members that share the queues of the topic.
-_HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN)
+_HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN, QUEUES_CHOSEN, SHARED_BY_BROKER)
 #: What one poll shows may be of two moments.
 _SEEN_TWICE = 2
 #: An address that changes so often goes to and fro; one that moved and moved back does not.
@@ -45,7 +50,7 @@ def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterato
         if row["coverage"] in _HAS_READERS and not _is_explained(found, row["topic"]):
             facts += _does_not_move(of_topic, case.persistence_seconds)
         if row["topic"] == case.main_topic:
-            facts += [*retries(case.dossier), *_addresses_by_turns(case.dossier)]
+            facts += [*retries(case), *_addresses_by_turns(case.dossier)]
             facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 

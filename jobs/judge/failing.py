@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.english import agreeing, joined
+from rebalance_core.findings import SHARED_BY_BROKER
 from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import Text
 
@@ -51,10 +52,31 @@ _Run: TypeAlias = tuple[int, int, bool]
 _Sums: TypeAlias = NDArray[np.float64]
 
 
+#: By POP a message comes again whenever it is not acknowledged in its invisible time, whether its
+#: listener failed or takes longer (``PopReviveService.reviveRetry`` 5.3.3).
+_CAME_AGAIN = (
+    "{again:,} messages came again while {consumed:,} were consumed: by POP each comes again that "
+    "is not acknowledged in its invisible time, as its listener failed or takes longer; the last "
+    "time it goes to %DLQ%{group}, which nobody reads"
+)
+_SENT_BACK = (
+    "{again:,} messages were sent back for another try, each time that one of them failed, while "
+    "{consumed:,} were consumed: the listener fails on them, and after the last try they go to "
+    "%DLQ%{group}, which nobody reads"
+)
+_FAILED = "{share:.0%} of {tries:,} attempts to consume a message failed {time}"
+_NEVER_ACKNOWLEDGED = (
+    "{share:.0%} of {tries:,} messages were given up {time}: none of them was acknowledged in its "
+    "invisible time"
+)
+
+
 def failing(case: Case, found: GroupFindings) -> GroupFindings:
     """A fault for each time of ten minutes or more in which nearly all tries failed.
 
     A restart breaks none, nor do rounds that are missing: offsets count what nobody saw.
+
+    By POP a message that comes again is no failure: those that are given up count alone.
 
     Worked example: 120 messages come in a minute, all fail, and each is tried twice more: of 360
     tries a minute 240 go to %RETRY% and 120 to %DLQ%. From 10:30 to 10:45 the clients are away;
@@ -64,8 +86,10 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     if case.main_topic is None or _came([*offsets.again, *offsets.dead]) < _FEWEST_MESSAGES:
         return found
     times = np.unique(np.concatenate([polls for polls, _ in chain(*offsets)]))
-    tries, dead = _sums([*offsets.consumed, *offsets.retried], times), _sums(offsets.dead, times)
-    failed = _sums(offsets.again, times) + dead
+    is_pulled = ~_is_popped(case, times)
+    consumed, dead = _sums(offsets.consumed, times), _sums(offsets.dead, times)
+    tries = consumed + _sums(offsets.retried, times, is_pulled)
+    failed = _sums(offsets.again, times, is_pulled) + dead
     starts = np.searchsorted(times, times - _FAILS_FOR, side="right") - 1
     tried, failing_ = tries - tries[starts], failed - failed[starts]
     shows = (starts >= 0) & (tried >= _FEWEST_MESSAGES) & (failing_ >= _NEARLY_ALL * tried)
@@ -76,7 +100,7 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
         lasts = persistence(since, until, case.persistence_seconds)
         number, failures, lost = (round(sums[last] - sums[first]) for sums in (tries, failed, dead))
         what = Text(
-            "{share:.0%} of {tries:,} attempts to consume a message failed {time}",
+            _FAILED if is_pulled[last] else _NEVER_ACKNOWLEDGED,
             share=min(failures / number, 1),
             tries=number,
             time=between(since, until),
@@ -120,18 +144,18 @@ def _joined(
         yield first, last, is_open or goes_on
 
 
-def retries(dossier: Dossier) -> Iterator[Text]:
+def retries(case: Case) -> Iterator[Text]:
     """The messages sent back for another try, beside those consumed, and those given up.
 
     The retries do not show how many messages fail: each comes again several times.
     """
+    dossier = case.dossier
     offsets = _counted(dossier)
     again, consumed = _came(offsets.again), _came(offsets.consumed)
     if again >= max(_FEWEST_MESSAGES, _MANY_RETRIED * consumed):
+        is_popped = _is_popped(case, np.concatenate([polls for polls, _ in offsets.again]))
         yield Text(
-            "{again:,} messages were sent back for another try, each time that one of them failed, "
-            "while {consumed:,} were consumed: the listener fails on them, and after the last try "
-            "they go to %DLQ%{group}, which nobody reads",
+            _CAME_AGAIN if is_popped.any() else _SENT_BACK,
             again=again,
             consumed=consumed,
             group=dossier.consumer_group,
@@ -182,9 +206,22 @@ def _came(queues: Iterable[_Polls]) -> int:
     return sum(int(steps(offsets).sum()) for _, offsets in queues)
 
 
-def _sums(queues: Iterable[_Polls], times: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The sum of the steps of all queues up to each time."""
+def _sums(
+    queues: Iterable[_Polls], times: NDArray[np.int64], counts: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """The sum of the steps of all queues up to each time; of those to times that count."""
     found = np.zeros(len(times))
     for polls, offsets in queues:
         found += np.interp(times, polls, np.cumsum(np.append(0, steps(offsets))))
-    return found
+    return found if counts is None else np.cumsum(np.diff(found, prepend=0) * counts)
+
+
+def _is_popped(case: Case, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """True for each time at which the group's members get messages of its main topic by POP."""
+    in_force = case.situations.in_force(case.main_topic or "", times)
+    popped = {
+        each
+        for each in {*in_force}
+        if each and case.evaluated[each].verdict.coverage == SHARED_BY_BROKER
+    }
+    return np.array([each in popped for each in in_force], np.bool_)

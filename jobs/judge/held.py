@@ -6,14 +6,24 @@ processes of the group answered, and no change explains what they hold, the seco
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+import numpy as np
+
 from rebalance_core.client_kinds import restart_of
-from rebalance_core.english import agreeing, joined
-from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
+from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of
+from rebalance_core.findings import (
+    CERTAIN,
+    DUPLICATE,
+    ORPHANED,
+    POSSIBLE,
+    QUEUES_CHOSEN,
+    Claimant,
+)
 from rebalance_core.grouping import grouped
+from rebalance_core.repairs import MANUAL_ASSIGNMENT
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant, together
@@ -21,22 +31,25 @@ from ..declared.kinds import (
     ALLOCATES_OTHERWISE,
     PERSISTENT,
     QUEUE_NOT_HELD,
+    TRANSIENT,
     UNLISTED_CONSUMER,
 )
 from ..schemas import NOT_LOCKED
-from .backlog import reading
+from .backlog import backlog, reading
 from .case import Case
 from .core_verdict import QueueKey
+from .dossier import QueueOffsets
 from .drift import SHARE_KEPT, Drift
-from .extents import Episode, Portion, episodes_of, runs_of, widest
+from .extents import Episode, Extent, Portion, episodes_of, persistence, runs_of, widest
 from .found import FaultEpisode, GroupFindings, QueueFinding
 from .holdings_index import AnswerRound
 from .in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from .routes import queues_of
+from .stalls import spans
 from .witnessed import witnessed
 
 #: Causes of a finding that the holdings show and the computation does not.
-CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
+_CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
 #: The cause of a queue that no process holds and somebody reads: no finding of the queue.
 _READ_BY_OTHERS = (UNLISTED_CONSUMER,)
 
@@ -57,8 +70,21 @@ _FIND_READER = Text(
     "a proxy, or a program that pulls by itself"
 )
 
+_BY_ASSIGN = Text("the members take their queues by assign(), and RocketMQ divides none among them")
+ASSIGN_EACH_ONCE = Text(
+    "look in the application, or its configuration, where it says which member is to assign() "
+    "which queue, and let it give each queue to one member"
+)
+_MAY_BE_MEANT = Text("if two are meant to read a queue, put them into separate groups")
+
 #: Rounds that show that a queue is held by nobody, or by several.
 _Rounds = Episode[QueueKey, AnswerRound]
+
+
+def is_computed(finding: QueueFinding) -> bool:
+    """True if lists and routes show the finding, and not what is held alone."""
+    is_chosen = finding.strategy_source is None and MANUAL_ASSIGNMENT in finding.causes
+    return _CAUSES.isdisjoint(finding.causes) and not is_chosen
 
 
 def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
@@ -67,14 +93,15 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
 
     A queue that is computed for a client under every view and that nobody holds is ORPHANED. One
     that two hold at a time is DUPLICATE; of two that consume in order, the one that the broker gave
-    no lock waits, and does not count. Where the members' strategy was not found, nothing is
-    computed, and every readable queue is due. A round counts where all processes answered in one
-    phase and no change explains what they hold (two that hold a queue need no third). A process
-    that does not reach a queue's broker does not read it, whatever its table has. Where some
-    processes do not answer, the owners' answers and the queue's offset decide: where messages wait
-    and the offset does not move, no other process reads it either. Where it moves again and again,
-    somebody reads the queue, whatever the answers show: who is an UNLISTED_CONSUMER where all
-    processes answered.
+    no lock waits, and does not count. Where nothing is computed, for the members' strategy is not
+    known or they take their queues by ``assign()``, what they hold decides: two that hold a queue
+    in one round are POSSIBLE for as long as nothing changes, and CERTAIN over several rounds; of
+    what nobody holds see ``_unheld``. A round counts where all processes answered in one phase and
+    no change explains what they hold (two that hold a queue need no third). A process that does not
+    reach a queue's broker does not read it, whatever its table has. Where some processes do not
+    answer, the owners' answers and the queue's offset decide: where messages wait and the offset
+    does not move, no other process reads it either. Where it moves again and again, somebody reads
+    the queue, whatever the answers show: who is an UNLISTED_CONSUMER where all processes answered.
     """
     drift = grouped((each.topic, each) for each in case.drift if not each.process.is_log)
     every = [
@@ -92,7 +119,7 @@ class _TopicHoldings:
     def __init__(self, case: Case, topic: str) -> None:
         self._case, self._timeline, self._held = case, case.timelines[topic], case.holdings[topic]
         #: The readable queues by phase, of those in which nothing is computed.
-        phases = (each.phase for each in self._held.holdings if not each.phase.is_computed)
+        phases = [each.phase for each in self._held.holdings if not each.phase.is_computed]
         self._undivided = {each.position: case.readable[each.situation_id] for each in phases}
 
     @cached_property
@@ -113,7 +140,9 @@ class _TopicHoldings:
         odd = {each.client_id for each in extra if each.queue in shared}
         lacking = {each.queue for each in drift if not each.is_extra and each.lasts}
         owned = sorted(self._owners(lacking).items())
-        return duplicates + [found for each in owned for found in self._orphans(*each, odd)]
+        orphans = [found for each in owned for found in self._orphans(*each, odd)]
+        due = sorted(set().union(*self._undivided.values()))
+        return duplicates + orphans + [found for queue in due for found in self._unheld(queue)]
 
     def _owners(self, queues: set[QueueKey]) -> Mapping[QueueKey, Mapping[int, set[str]]]:
         """The client ids that each queue is computed for under every view, by phase."""
@@ -122,11 +151,83 @@ class _TopicHoldings:
             if each.computed and not each.broadcasts:
                 for queue in queues.intersection(*[view.queues for view in each.computed]):
                     owners[queue][each.phase.position].add(each.process.client_id)
-        for position, readable in self._undivided.items():
-            for queue in readable:
-                # It is somebody's, and nothing shows whose.
-                owners[queue].setdefault(position, set())
         return owners
+
+    def _unheld(self, queue: QueueKey) -> Iterator[QueueFinding]:
+        """The orphans of a queue of which nothing is computed: all processes answered, and none
+        held it.
+
+        Where messages wait and the offset does not move around that, it is certain for as long: the
+        members may be asked every five minutes alone. Else it lasts as its rounds show it. Who uses
+        ``assign()`` may leave a queue to nobody on purpose: without messages that wait it is well.
+
+        Worked example: at 10:03 both members answer, and none has b3. Its offset is the same from
+        10:00 to 10:14, while 400 messages came: it is an orphan since 10:00.
+        """
+        offsets = self._case.offsets.get((self._timeline.topic, *queue))
+        held = {round_ for each in self._held.holders(queue) for round_ in each.rounds}
+        had = [each.moments for each in self._held.holdings if queue in each.activities]
+        due = (each for each in self._settled if queue in self._undivided.get(each.position, ()))
+        rounds = [each for each in due if each.is_complete]
+        for episode in self._episodes(queue, rounds, {each.round_ for each in rounds} - held):
+            is_chosen = self._is_chosen(episode)
+            cause = MANUAL_ASSIGNMENT if is_chosen else QUEUE_NOT_HELD
+            found = self._finding(ORPHANED, cause, episode)
+            unmoved = self._while_unmoved(offsets, self._unchanged(episode, rounds))
+            if unmoved.lasts:
+                yield replace(found, extent=unmoved, times=())
+            elif not found.extent.lasts:
+                continue
+            elif reading(offsets, found.all_times).is_read:
+                if not any(map(found.extent.those_of, had)):
+                    yield replace(found, causes=_READ_BY_OTHERS)
+            elif not is_chosen or backlog(offsets, found.first_seen, found.last_seen).messages:
+                yield found
+
+    def _is_chosen(self, episode: _Rounds) -> bool:
+        verdict = self._timeline.phases[episode.shown[-1].position - 1].verdict
+        return verdict.coverage == QUEUES_CHOSEN
+
+    def _unchanged(self, episode: _Rounds, rounds: Sequence[AnswerRound]) -> Extent:
+        """The time around an episode in which neither the members nor the route changed, nor any
+        round that counts shows something else: what was held then stayed so, as far as anybody saw.
+        """
+        case, phases = self._case, self._timeline.phases
+        first, last = episode.shown[0], episode.shown[-1]
+        watch = phases[first.position - 1].watch
+        watched = [each for each in phases if each.watch == watch]
+        changes = [each.since for each in case.members_in_time]
+        changes += [each.collected_at for each in case.route_changes.get(self._timeline.topic, ())]
+        since = max(each for each in [watched[0].first_seen, *changes] if each <= first.moment)
+        ends = max(watched[-1].last_seen, last.moment)
+        until = min([ends, *(each for each in changes if each > last.moment)])
+        if any(since <= each.moment < first.moment for each in rounds):
+            since = first.moment
+        if any(last.moment < each.moment <= until for each in rounds):
+            until = last.moment
+        lasts = persistence(since, until, case.persistence_seconds)
+        is_open = until == ends and watch == phases[-1].watch
+        return Extent(since, until, episode.extent.snapshots, lasts, ongoing=is_open)
+
+    def _while_unmoved(self, offsets: QueueOffsets | None, time: Extent) -> Extent:
+        """The longest part of a time in which messages wait and the offset is the same from poll
+        to poll; of no length where there is none.
+        """
+        none = time._replace(last_seen=time.first_seen, persistence=TRANSIENT)
+        if offsets is None:
+            return none
+        first, end = np.searchsorted(offsets.times, [time.first_seen, time.last_seen + 1])
+        runs = spans(offsets.unmoved[first : max(end - 1, first)])
+        if not runs:
+            return none
+        start, stop = max(runs, key=np.ptp)
+        # Before the first poll and after the last one nothing shows that it moved.
+        since = offsets.times[first + start].item() if start else time.first_seen
+        is_last = first + stop == end - 1
+        until = time.last_seen if is_last else offsets.times[first + stop].item()
+        lasts = persistence(since, until, self._case.persistence_seconds)
+        is_open = time.ongoing and is_last
+        return time._replace(first_seen=since, last_seen=until, persistence=lasts, ongoing=is_open)
 
     def _orphans(
         self, queue: QueueKey, owners: Mapping[int, set[str]], odd: Collection[str]
@@ -136,7 +237,9 @@ class _TopicHoldings:
         settled = [each for each in self._settled if each.position in owners]
 
         def findings(rounds: Sequence[AnswerRound]) -> Iterator[QueueFinding]:
-            for episode in self._lasting(queue, rounds, {each.round_ for each in rounds} - held):
+            for episode in self._episodes(queue, rounds, {each.round_ for each in rounds} - held):
+                if not episode.extent.lasts:
+                    continue
                 due = set().union(*[owners[each.position] for each in episode.shown])
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
                 yield self._finding(ORPHANED, cause, episode)
@@ -176,26 +279,33 @@ class _TopicHoldings:
         shared = {round_ for round_, processes in holders.items() if len(processes) > 1}
         counted = (each for each in self._settled if each.is_complete or each.round_ in shared)
         rounds = [each for each in counted if each.position not in computed]
-        for episode in self._lasting(queue, rounds, shared):
+        for episode in self._episodes(queue, rounds, shared):
             at_a_time = [set(holders[each.round_]) for each in episode.shown]
             # A queue that goes from one to another may look shared by the time that all are asked.
-            if len(set.intersection(*at_a_time)) > 1:
-                numbers = Counter(process.client_id for process in set().union(*at_a_time))
-                claimants = [Claimant(*each, 1.0) for each in sorted(numbers.items())]
-                yield self._finding(DUPLICATE, ALLOCATES_OTHERWISE, episode, claimants)
+            if len(set.intersection(*at_a_time)) < 2:
+                continue
+            numbers = Counter(process.client_id for process in set().union(*at_a_time))
+            claimants = [Claimant(*each, 1.0) for each in sorted(numbers.items())]
+            cause = MANUAL_ASSIGNMENT if self._is_chosen(episode) else ALLOCATES_OTHERWISE
+            found = self._finding(DUPLICATE, cause, episode, claimants)
+            if found.extent.lasts:
+                yield found
+            elif episode.shown[-1].position in self._undivided:
+                unchanged = self._unchanged(episode, rounds)
+                if unchanged.lasts:
+                    yield replace(found, extent=unchanged, certainty=POSSIBLE)
 
-    def _lasting(
+    def _episodes(
         self, queue: QueueKey, rounds: Sequence[AnswerRound], shown: Collection[Instant]
     ) -> list[_Rounds]:
-        """The lasting episodes over the rounds that count, of those that show it."""
+        """The episodes over the rounds that count, of those that show it."""
         phases = self._timeline.phases
         parts = [
             Portion(each.moment, each.moment, 1, watch=phases[each.position - 1].watch)
             for each in rounds
         ]
         at_rounds = [[(queue, each)] if each.round_ in shown else [] for each in rounds]
-        episodes = episodes_of(runs_of(parts), at_rounds, self._case.persistence_seconds)
-        return [each for each in episodes if each.extent.lasts]
+        return list(episodes_of(runs_of(parts), at_rounds, self._case.persistence_seconds))
 
     def _finding(
         self, kind: str, cause: str, episode: _Rounds, claimants: Sequence[Claimant] = ()
@@ -236,7 +346,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpi
     queues = {each.queue for each in findings}
     of_topic = (each for each in case.drift if each.topic == topic and not each.process.is_log)
     drift = [each for each in of_topic if extent.overlaps(each)]
-    words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
+    words = _WORDS_OF[cause]
     time = between(extent.first_seen, extent.last_seen)
     client_ids, evidence, remedy = words(case, findings, time, drift)
     return FaultEpisode(
@@ -321,6 +431,7 @@ def _not_held_in_words(
     remedy: list[str] = [restart_of(client_ids, "GO" if is_go and queues & gained else None)]
     if not owners:
         remedy.insert(0, _SEE_STRATEGY)
+        evidence += _strategies_in_words(case, time_of_all, findings[0].topic)
     if ended:
         why = Text("find in the log why the application shut down its consumer of this group")
         remedy.insert(0, why)
@@ -352,7 +463,14 @@ def _otherwise_in_words(
             "{clients} [holds queues other than its share|hold queues other than their shares] "
             "{time}: {found}"
         )
-    evidence = agreeing(len(odd), template, clients=named, time=time, found=held)
+    evidence = joined(
+        [
+            agreeing(len(odd), template, clients=named, time=time, found=held),
+            *_strategies_in_words(
+                case, widest([each.extent for each in findings]), findings[0].topic
+            ),
+        ]
+    )
     extra = [each for each in drift if each.is_extra and each.client_id in odd]
     if extra and all(each.attributed_to == SHARE_KEPT for each in extra):
         restart = restart_of(odd)
@@ -367,6 +485,41 @@ def _otherwise_in_words(
         early = "early native Go clients divide AVG differently from Java: update the Go client"
         remedy.append(Text(early))
     return sorted(clients), evidence, joined(remedy)
+
+
+def _strategies_in_words(case: Case, time: Extent, topic: str) -> list[Text]:
+    """The strategies of the group then that cannot be recomputed; of user code the classes."""
+    phases = filter(time.overlaps, case.timelines[topic].phases)
+    names = sorted({name for each in phases for name in each.verdict.unknown_strategies})
+    if not names:
+        return []
+    template = "the members divide the queues by {strategies}, which the audit cannot recompute"
+    return [Text(template, strategies=list_of(names, MOST_NAMES))]
+
+
+def _assigned_in_words(
+    case: Case, findings: Sequence[QueueFinding], time: str, _: Sequence[Drift]
+) -> _Words:
+    twice = {each.queue for each in findings if each.kind == DUPLICATE}
+    nobody = {each.queue for each in findings if each.kind == ORPHANED}
+    clients = {claimant.client_id for each in findings for claimant in each.claimants}
+    evidence = [Text("{found} {time}", found=_held_by(twice, nobody), time=time)]
+    remedy = [ASSIGN_EACH_ONCE]
+    if twice:
+        named = clients_in_words(clients, case.dossier.languages)
+        evidence.append(Text("those that hold a queue together are {clients}", clients=named))
+        remedy.append(_MAY_BE_MEANT)
+    if waiting := sum(each.left.messages or 0 for each in findings if each.kind == ORPHANED):
+        evidence.append(Text("{waiting} in what nobody holds", waiting=waiting_in_words(waiting)))
+    return sorted(clients), joined([*evidence, _BY_ASSIGN]), joined(remedy)
+
+
+#: The words for the findings of each cause.
+_WORDS_OF: Mapping[str, Callable[..., _Words]] = {
+    QUEUE_NOT_HELD: _not_held_in_words,
+    ALLOCATES_OTHERWISE: _otherwise_in_words,
+    MANUAL_ASSIGNMENT: _assigned_in_words,
+}
 
 
 def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:

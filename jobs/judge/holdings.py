@@ -17,12 +17,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rebalance_core.findings import QUEUES_CHOSEN
 from rebalance_core.grouping import grouped
 from rebalance_core.state import BROADCASTING, Unreachable
 
 from ..declared.client_intervals import REBALANCE_INTERVAL, ROUTE_INTERVAL
 from ..declared.instants import Instant
 from ..declared.kinds import ROUTE_CHANGED
+from ..declared.member_flags import PULLS
 from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
 from .core_verdict import QueueKey
@@ -41,6 +43,9 @@ _NEVER: Instant = -(2**63)
 #: The end of a line that is never replaced: after all moments.
 _FOR_EVER: Instant = 2**63
 
+#: A lite pull consumer fills in ``mqTable`` from this version on (``DefaultLitePullConsumerImpl``
+#: 5.1.1, by the number that ``MQVersion`` has for its snapshot).
+_LITE_PULL_FILLS_IN = 434
 #: ``mqTable`` is filled in by these for sure; a client in no list has no language.
 _FILL_IN_THEIR_TABLE = (None, "JAVA", "GO")
 
@@ -249,6 +254,12 @@ def _segments(
         # After the last phase nobody looked: for a while it counts.
         holds_until = phase.last_seen if following else phase.last_seen + _ROUTE_LAG
         end = following.first_seen if following else holds_until + 1
+        of_phase = shares[phase.situation_id]
+        if phase.verdict.coverage == QUEUES_CHOSEN:
+            # Neither lists nor routes change what a member takes by assign().
+            of_chosen = False, _NEVER, phase.first_seen, end - 1, end
+            segments.append(_Segment(phase, of_phase, *of_chosen))
+            continue
         if following and following.situation_id == phase.situation_id:
             holds_until = end - 1
         # The change that began a phase was collected in its first round, after that one began.
@@ -256,7 +267,6 @@ def _segments(
         changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + REBALANCE_INTERVAL, changed_at + _ROUTE_LAG)
-        of_phase = shares[phase.situation_id]
         segments.append(
             _Segment(phase, of_phase, not segments, changed_at, settled_at, holds_until, end)
         )
@@ -352,7 +362,8 @@ def _shows_its_queues(run: ClientRun) -> bool:
     ``DefaultMQPullConsumer`` pulls whatever its application likes.
     """
     is_answer = run.error_code is None and run.queues is not None and run.pull_consumer is not True
-    return is_answer and (bool(run.queues) or run.consume_type != "CONSUME_ACTIVELY")
+    fills_in = run.consume_type != PULLS or (run.version or 0) >= _LITE_PULL_FILLS_IN
+    return is_answer and (bool(run.queues) or fills_in)
 
 
 def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:

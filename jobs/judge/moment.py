@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from rebalance_core import MessageQueue, State, StrategyRules, near_names
+from rebalance_core.findings import SHOWN_BY_HOLDINGS
 from rebalance_core.texts import Text
 
 from ..config.masking import Masking
@@ -26,7 +27,7 @@ from .dossier import Dossier
 from .evaluation import MemberFacts, at_once, evaluate, seen_states, state_of
 from .history import judge
 from .holdings import ProcessReport
-from .situations import Situations
+from .situations import Period, Situations
 from .terms import Terms
 
 
@@ -131,7 +132,8 @@ def find_moments(
     evaluated: dict[str, Verdict] = {}
     for some in at_once(seen_states(found.distinct().values(), members)):
         evaluated |= evaluate(some, rules).by_id()
-    judged = judge(Case(dossier, found, evaluated, terms))
+    case = Case(dossier, found, evaluated, terms)
+    judged = judge(case)
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
         queues = {
@@ -154,7 +156,7 @@ def find_moments(
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,
                 judged=judged,
-                held=_held(dossier, each, period.first_seen, snapshot_time),
+                held=_held(dossier, each, _held_since(case, period, snapshot_time), snapshot_time),
                 backlog=backlog,
                 backlog_old=backlog_old,
                 backlog_at=backlog_at,
@@ -173,6 +175,16 @@ def _computed(verdict: Verdict) -> frozenset[tuple[str, QueueKey]] | None:
     if not verdict.verdict.shows_owners:
         return None
     return frozenset((each.kind, each.queue) for each in verdict.findings)
+
+
+def _held_since(case: Case, period: Period, until: Instant) -> Instant:
+    """The time since when a report is of a process that is there: a period, or, where no list
+    decides who has what, the time in which the group has these members.
+    """
+    if case.evaluated[period.situation.situation_id].verdict.coverage not in SHOWN_BY_HOLDINGS:
+        return period.first_seen
+    changes = (each.since for each in case.members_in_time if each.since <= until)
+    return max(changes, default=period.first_seen)
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[LastReport, ...]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.english import MOST_NAMES, joined
-from rebalance_core.findings import DUPLICATE
+from rebalance_core.findings import DUPLICATE, QUEUES_CHOSEN
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import MIXED_REQUEST_MODE
 from rebalance_core.texts import Text
@@ -26,6 +26,7 @@ from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
 from .found import FaultEpisode, GroupFindings
+from .held import ASSIGN_EACH_ONCE
 from .in_words import between
 from .stalls import spans
 
@@ -128,7 +129,10 @@ def _fault(case: Case, twice: Sequence[_GivenMessages]) -> FaultEpisode:
     extent = widest([each.extent for each in twice])
     evidence = joined([*(each.what for each in twice[:MOST_NAMES]), in_all])
     names = tuple(sorted({each.broker_name for each in twice}))
-    return FaultEpisode(topic, extent, READ_TWICE, evidence, _REMEDY, broker_names=names)
+    (situation_id,) = case.situations.in_force(topic, np.array([extent.last_seen]))
+    is_chosen = situation_id and case.evaluated[situation_id].verdict.coverage == QUEUES_CHOSEN
+    remedy = ASSIGN_EACH_ONCE if is_chosen else _REMEDY
+    return FaultEpisode(topic, extent, READ_TWICE, evidence, remedy, broker_names=names)
 
 
 def _with_rates(fault: FaultEpisode, rates: Sequence[_GivenMessages], what: str) -> FaultEpisode:

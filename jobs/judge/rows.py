@@ -12,7 +12,7 @@ from .arrow_tables import Row
 from .case import Case
 from .facts import with_facts
 from .found import FaultEpisode, Graded, GroupFindings, QueueFinding, StackedEpisode, Stall
-from .held import CAUSES
+from .held import is_computed
 from .load import group_load, with_load
 from .matching_issues import known_coverage, known_issue
 from .statuses import PERSISTING, former_findings, openness
@@ -22,7 +22,7 @@ _NO_COLUMNS = frozenset(
     {
         *("extent", "queue", "kind", "left", "times", "cleared", "copies"),
         *("is_always_read", "is_doubtful", "is_latent", "is_mostly_certain", "is_settled"),
-        "may_be_ours",
+        *("is_assumed", "may_be_ours"),
     }
 )
 
@@ -104,7 +104,7 @@ def _row(case: Case, finding: Graded) -> Row:
                 "backlog_growth": finding.left.growth,
                 "orderly": dossier.consumes_in_order,
                 "confirmed": finding.held,
-                "computed": CAUSES.isdisjoint(finding.causes),
+                "computed": is_computed(finding),
             }
     return {
         **_published(columns),

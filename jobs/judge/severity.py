@@ -63,12 +63,16 @@ def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) 
     the order: processes of one id, or two that hold it, for of two ids one has the lock. An orphan
     that is read throughout does no harm: a warning, however probable it is. So is what is doubtful:
     it depends on what clients draw, and nothing that they hold and no offset shows that it happens.
-    Nobody is to be woken by lists alone that differ.
+    Nobody is to be woken by lists alone that differ. A queue that nobody holds, by a strategy that
+    is not known, harms nothing while no message waits there.
     ``orderly``: a client consumes in order.
     """
     if not finding.extent.lasts or finding.share < terms.warning_probability:
         return INFO
     most_likely = finding.share >= terms.critical_probability and not finding.is_doubtful
+    is_held_by_nobody = finding.causes == (kinds.QUEUE_NOT_HELD,) and not finding.strategy_source
+    if is_held_by_nobody and finding.left.messages == 0:
+        return INFO
     unread = finding.left.unread_share
     piles_up = unread is not None and unread >= _PILED_UP_SHARE
     harms = most_likely and not finding.is_read_throughout

@@ -1,7 +1,7 @@
 """periods -> timeline: the phases of a topic that show who owns what, numbered in time.
 
-Where the members' strategy was not found, no owners are computed. Such a phase is in the timeline
-all the same: what the members hold is judged in it.
+Where the members' strategy is not known, or they choose their queues, no owners are computed. Such
+a phase is in the timeline all the same: what the members hold is judged in it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import count, pairwise
 from typing import NamedTuple
 
-from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, Evaluation
+from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, SHOWN_BY_HOLDINGS, Evaluation
 from rebalance_core.state import Unreachable
 
 from ..declared.instants import Instant
@@ -48,8 +48,8 @@ class Phase(NamedTuple):
 
     @property
     def is_computed(self) -> bool:
-        """False: nothing is computed, for the members' strategy was not found."""
-        return self.verdict.coverage != STRATEGY_NOT_KNOWN
+        """False: nothing is computed, for the members' strategy is not known, or they choose."""
+        return self.verdict.coverage not in SHOWN_BY_HOLDINGS
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ here, once; the page, the ticket, the console, the message, the metrics and the 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -39,11 +39,19 @@ from .why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
 #: at the end and too new, or too improbable, to count; it passed by itself.
 COUNTED, KNOWN, HARMLESS, BEGUN, PASSED = "COUNTED", "KNOWN", "HARMLESS", "BEGUN", "PASSED"
 
-#: The words for how queues are consumed, by kind, always and at times.
+#: The words for how queues are consumed, by kind: for certain, perhaps, and at times.
 _HOW = {
-    "ORPHANED": (Text("consumed by nobody"), Text("at times consumed by nobody")),
-    "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
-    "STALLED": (Text("stalled"), Text("at times stalled")),
+    "ORPHANED": (
+        Text("consumed by nobody"),
+        Text("perhaps consumed by nobody"),
+        Text("at times consumed by nobody"),
+    ),
+    "DUPLICATE": (
+        Text("consumed by several"),
+        Text("perhaps consumed by several"),
+        Text("at times consumed by several"),
+    ),
+    "STALLED": (Text("stalled"), Text("stalled"), Text("at times stalled")),
 }
 #: No offsets were polled.
 NO_OFFSETS: Mapping[str, Sequence[QueueOffsets]] = {}
@@ -280,7 +288,8 @@ def _stalled(why: str | None, stalls: Sequence[FoundRows]) -> Row:
     }
     owners = sorted({client_id for each in stalls for client_id in each.shared["owners"]})
     event_ids = {row["event_id"] for each in stalls for row in each.rows}
-    remedy = _REMEDIES_OF_STALLS[bool(owners), bool(why)]
+    is_held_up = bool(why) and why != NOBODY_HOLDS_IT
+    remedy = _REMEDIES_OF_STALLS[bool(owners), is_held_up]
     values = {"these_clients": list_of(owners, _MOST_OWNERS), "why": why or ""}
     still = agreeing(len(queues), "{queues} [does|do] not move", queues=queue_ranges(queues))
     return {
@@ -438,8 +447,8 @@ class TopicProblem:
 
     def _consumed(self, queues: Mapping[str, int], findings: Iterable[FoundRows]) -> str:
         """The numbers of queues by how they are consumed: of the first kind and up to two more."""
-        certain = {each.kind for each in findings if _is_certain(each)}
-        how = {kind: _HOW[kind][kind not in certain] for kind in queues}
+        of_kinds = grouped((each.kind, each) for each in findings)
+        how = {kind: _HOW[kind][_doubt(of_kinds.get(kind, ()))] for kind in queues}
         (kind, number), *others = queues.items()
         first = Text("{queues} {how}", queues=count(number, "queue"), how=how[kind])
         rest = [Text("{number:,} {how}", number=n, how=how[kind]) for kind, n in others]
@@ -571,6 +580,17 @@ class TopicProblem:
 def _is_certain(finding: FoundRows) -> bool:
     """True if it was seen, as a stall is, or is so under every view."""
     return bool(finding.shared.get("certainty") != "POSSIBLE")
+
+
+def _doubt(findings: Collection[FoundRows]) -> int:
+    """0: one of them is certain, or it is only by an assumed strategy in doubt which queue it is;
+    1: each may be so all the time; 2: each is so at times.
+    """
+    rows = [row for each in findings for row in each.rows]
+    always = [row["strategy_source"] for row in rows if row.get("probability") == 1.0]
+    if any(map(_is_certain, findings)) or "assumed" in always:
+        return 0
+    return 1 if rows and len(always) == len(rows) else 2
 
 
 def titles(faults: Iterable[str]) -> str:

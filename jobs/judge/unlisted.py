@@ -42,6 +42,11 @@ _REMEDY = Text(
     "a firewall, authentication): a client that starts now gets no queue"
 )
 
+_BY_ASSUMPTION = Text(
+    "nobody saw the members' strategy, so that AVG is assumed where the settings name none; by "
+    "AVG_BY_CIRCLE some of the queues would be others: running infos show which"
+)
+
 #: Causes by which a member has its queues for as long as nothing changes: the nameserver that it
 #: stays with, its subscriptions, its strategy. By lists that differ its share changes at each draw.
 _LASTING_DOUBTS = frozenset(
@@ -67,8 +72,8 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     orderly = bool(case.dossier.consumes_in_order)
 
     def waits(finding: QueueFinding) -> bool:
-        """True if one of two has the lock: who waits for that does not have the queue."""
-        return orderly and finding.is_locked and finding.held is False
+        """True if one of two has the lock: who waits for that does not read the queue."""
+        return orderly and finding.is_locked
 
     refuted = [each for each in kept if waits(each)]
     kept = [each for each in kept if not waits(each)]
@@ -84,7 +89,21 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     faults = [each.saying([_ONE_ROUTE]) if each in harmless else each for each in found.faults]
     faults = [_without_findings(each, refuted, kept) for each in faults]
     faults = [_offline_narrowed(each, moving, kept) for each in faults]
+    assumed = [each for each in kept if _is_assumed(each)]
+    faults = [
+        each.saying([_BY_ASSUMPTION]) if any(_names(one, each) for one in assumed) else each
+        for each in faults
+    ]
+    kept = [replace(each, certainty=POSSIBLE) if _is_assumed(each) else each for each in kept]
     return replace(found, faults=tuple(faults)).plus(unlisted_consumers(judged), kept)
+
+
+def _is_assumed(finding: QueueFinding) -> bool:
+    """True if a strategy that nobody saw decides it, and nothing shows that it is so.
+
+    Something is wrong all the same, and as bad: by another strategy in another queue.
+    """
+    return finding.is_assumed and True not in (finding.held, finding.moved)
 
 
 def _without_findings(

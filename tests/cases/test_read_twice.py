@@ -1,5 +1,7 @@
 """What brokers give a group against what its offsets move by: the truth reckoned before the run."""
 
+import json
+
 import pytest
 
 from tests.cases.small_dumps import (
@@ -54,6 +56,27 @@ def test_messages_that_are_read_twice_are_found_though_no_list_shows_it(audit):
         "offsets advanced by 6.7 a second; 4,940 messages were read again, 65% of those that were "
         "consumed, and no list shows by whom"
     )
+
+
+def test_where_members_choose_their_queues_two_may_have_taken_one(audit):
+    """Before 5.1.1 no running info shows what they took."""
+
+    def lines():
+        for line in polled(range(25), twice_at_a):
+            yield line
+            if line["kind"] == "topic_route":
+                second = 60 * minute_of(line) + 30
+                for number, client_id in enumerate(MEMBERS):
+                    told = holds(
+                        second + number, client_id, [], PROP_CONSUME_TYPE="CONSUME_ACTIVELY"
+                    )
+                    subscribes = json.loads(told["body"]) | {"subscriptionSet": []}
+                    yield told | {"body": json.dumps(subscribes)}
+
+    (fault,) = audit(lines())["group_faults"]
+    assert fault["fault"] == "READ_TWICE"
+    assert "let it give each queue to one member" in fault["remedy"]
+    assert "gRPC" not in fault["remedy"]
 
 
 def always(number):

@@ -44,12 +44,16 @@ def fold_plainly(tables: dict[str, pa.Table]) -> dict[tuple[str, str], set[Any]]
         answers[key][time].append((outcome, None, collected))
     for (cluster, group, *broker), said in answers.items():
         found[cluster, group].add(("poll", (*broker, _what_counts(said))))
-    # Of a group that no list ever had a member of, the offsets tell the topics.
-    polled = {key[:2] for key in answers}
-    for row in tables["queue_offsets"].to_pylist():
-        group = (row["cluster"], row["consumer_group"])
-        if group in polled - {key[:2] for key in lists}:
-            subscribed[row["cluster"], row["topic"]].add(row["consumer_group"])
+    # Of a group whose lists have no topic, the offsets tell the topics, and what members took.
+    listed = {(cluster, group) for (cluster, _), groups in subscribed.items() for group in groups}
+    without = {key[:2] for key in answers} - listed
+    shown = [(row, row["topic"]) for row in tables["queue_offsets"].to_pylist()]
+    for row in tables["client_states"].to_pylist():
+        if (row["source"], row["consume_type"]) == ("RUNNING_INFO", "CONSUME_ACTIVELY"):
+            shown += [(row, queue["topic"]) for queue in row["queues"] or ()]
+    for row, topic in shown:
+        if (row["cluster"], row["consumer_group"]) in without:
+            subscribed[row["cluster"], topic].add(row["consumer_group"])
     _add_routes(found, tables["topic_routes"].to_pylist(), subscribed)
     _add_clients(found, tables["client_states"].to_pylist())
     _add_offsets(found, tables["queue_offsets"].to_pylist())

@@ -1,0 +1,182 @@
+"""Groups whose shares nobody can compute: members use assign(), or a strategy of the company's own.
+
+Only what the members hold, and the offsets, show who reads what.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cases.small_dumps import MEMBERS, MINUTES, QUEUES, asked, holds, instant
+from tests.support.audited import audit_dumps, lasting, queues
+
+OWN = "com.example.ByCity"
+LAST = QUEUES[-1]
+#: The queues of three members: each once, but for b3.
+THREE = [QUEUES[:3], QUEUES[3:5], QUEUES[5:7]]
+#: Two members have a3, and nobody has b3, as in a cluster in which both were seen.
+TWICE = [QUEUES[:4], QUEUES[3:7], []]
+#: The minutes in which members are asked: in each, each fifth, and once alone.
+OFTEN, SELDOM, ONCE = MINUTES, (2, 7, 12), (6,)
+
+
+def read(unread=(LAST,), moves_until=0):
+    """Offsets of queues that are read in turn, but for some from a minute on."""
+
+    def offsets_of(minute, name):
+        of_queue = {}
+        for number in range(4):
+            stands = (name, number) in unread and minute >= moves_until
+            done = 100 * (moves_until if stands else minute)
+            of_queue[number] = (100 * minute + 9, done + 1)
+        return of_queue
+
+    return offsets_of
+
+
+def assigned(given):
+    """The running info of a lite pull consumer that takes its queues by assign()."""
+    body = json.loads(given["body"])
+    body["subscriptionSet"] = []
+    body["properties"]["PROP_CONSUME_TYPE"] = "CONSUME_ACTIVELY"
+    return given | {"body": json.dumps(body)}
+
+
+def lines(held, minutes, *, assigns, offsets_of=None, silent=(), version=479):
+    """``held``: by member its queues, or a function of the minute."""
+    topics = () if assigns else ("T",)
+    for minute in MINUTES:
+        for line in asked(minute, MEMBERS[:3], offsets_of, topics=topics):
+            yield line | {"body": line["body"].replace('"version": 401', f'"version": {version}')}
+        for number, client_id in enumerate(MEMBERS[:3]):
+            if minute in minutes and number not in silent:
+                its = held(minute)[number] if callable(held) else held[number]
+                told = holds(60 * minute + 30 + number, client_id, its, OWN)
+                yield assigned(told) if assigns else told
+
+
+@pytest.mark.parametrize("assigns", [True, False])
+@pytest.mark.parametrize("minutes", [OFTEN, SELDOM, ONCE])
+def test_what_two_hold_and_what_nobody_holds_are_rows(audit, minutes, assigns):
+    found = audit(lines(TWICE, minutes, assigns=assigns, offsets_of=read()))
+    assert queues(lasting(found["duplicate_queues"])) == {("T", *QUEUES[3])}
+    assert queues(lasting(found["orphaned_queues"])) == {("T", *LAST)}
+    (twice,), (nobody,) = found["duplicate_queues"], found["orphaned_queues"]
+    assert (nobody["certainty"], nobody["severity"]) == ("CERTAIN", "CRITICAL")
+    assert twice["severity"] == "WARNING"
+    assert nobody["first_seen"] <= instant(120), "its offset stands from the beginning"
+    # One round shows that two hold it then, and not for how long.
+    assert twice["certainty"] == ("POSSIBLE" if minutes == ONCE else "CERTAIN")
+    assert {each["client_id"] for each in twice["claimants"]} == {*MEMBERS[:2]}
+    causes = {cause for row in (twice, nobody) for cause in row["causes"]}
+    by_strategy = {"ALLOCATES_OTHERWISE", "QUEUE_NOT_HELD"}
+    assert causes == ({"MANUAL_ASSIGNMENT"} if assigns else by_strategy)
+    assert [row["computed"] for row in (twice, nobody)] == [False, False]
+    assert found["stalled_queues"] == []
+    faults = lasting(found["group_faults"])
+    assert {row["fault"] for row in faults} == causes
+    if not assigns:
+        assert all(OWN in row["evidence"] for row in faults)
+    (problem,) = found["problems"]
+    assert (problem["severity"], problem["ongoing"]) == ("CRITICAL", True)
+    told = json.dumps([row["evidence"] + row["remedy"] for row in faults])
+    for word in ("gRPC", "proxy", "load balancer", "thread dump"):
+        assert word not in told
+
+
+@pytest.mark.parametrize("assigns", [True, False])
+@pytest.mark.parametrize("minutes", [OFTEN, SELDOM, ONCE])
+def test_where_each_queue_has_one_reader_nothing_is_found(audit, minutes, assigns):
+    held = [QUEUES[:3], QUEUES[3:5], QUEUES[5:]]
+    found = audit(lines(held, minutes, assigns=assigns, offsets_of=read(unread=())))
+    for table in ("orphaned_queues", "duplicate_queues", "stalled_queues", "group_faults"):
+        assert found[table] == [], table
+
+
+@pytest.mark.parametrize("assigns", [True, False])
+def test_who_does_not_answer_may_hold_what_the_others_do_not(audit, assigns):
+    """The third member never answers: that two hold a3 is known all the same."""
+    found = audit(lines(TWICE, OFTEN, assigns=assigns, offsets_of=read(), silent=(2,)))
+    assert found["orphaned_queues"] == []
+    assert queues(lasting(found["duplicate_queues"])) == {("T", *QUEUES[3])}
+    assert queues(lasting(found["stalled_queues"])) == {("T", *LAST)}
+
+
+@pytest.mark.parametrize("assigns", [True, False])
+def test_a_queue_in_which_nothing_waits_harms_nothing(audit, assigns):
+    """b3 is nobody's, and all that came to it was read before."""
+
+    def offsets_of(minute, name):
+        idle = {number: (50, 50) for number in range(4) if (name, number) == LAST}
+        return dict.fromkeys(range(4), (100 * minute + 9, 100 * minute + 1)) | idle
+
+    found = audit(lines(THREE, SELDOM, assigns=assigns, offsets_of=offsets_of))
+    assert {row["severity"] for row in found["orphaned_queues"]} == (set() if assigns else {"INFO"})
+    assert not any(row["severity"] in ("WARNING", "CRITICAL") for row in found["problems"])
+
+
+def test_without_offsets_nobody_knows_whether_a_queue_was_left_out_on_purpose(audit):
+    found = audit(lines(TWICE, SELDOM, assigns=True))
+    assert found["orphaned_queues"] == []
+    assert queues(lasting(found["duplicate_queues"])) == {("T", *QUEUES[3])}
+    (health,) = (row for row in found["group_health"] if row["consumer_group"] == "G")
+    assert (health["topic"], health["coverage"]) == ("T", "QUEUES_CHOSEN")
+
+
+def test_a_lite_pull_consumer_before_5_1_1_shows_no_queue(audit):
+    """Its table is empty whatever it took: nothing is known, and nothing is said."""
+    found = audit(lines([(), (), ()], OFTEN, assigns=True, offsets_of=read(), version=401))
+    assert found["orphaned_queues"] == found["group_faults"] == []
+
+
+def test_what_is_handed_over_by_assign_is_held_twice_for_a_moment_alone(audit):
+    """One round came while a3 went from the first to the second member."""
+
+    def held(minute):
+        first = 3 if minute > 7 else 4
+        return [*TWICE[:1], QUEUES[3:], []] if minute == 7 else [QUEUES[:first], QUEUES[first:], []]
+
+    found = audit(lines(held, OFTEN, assigns=True, offsets_of=read(unread=())))
+    assert found["duplicate_queues"] == found["orphaned_queues"] == []
+
+
+def test_an_orphan_begins_as_its_offset_stops(audit):
+    """The third member has b3 until 10:06, and assigns itself nothing from then on."""
+
+    def held(minute):
+        return [QUEUES[:4], QUEUES[4:7], [LAST] if minute < 6 else []]
+
+    found = audit(lines(held, OFTEN, assigns=True, offsets_of=read(moves_until=6)))
+    (row,) = found["orphaned_queues"]
+    assert instant(360) <= row["first_seen"] <= instant(420)
+    assert (row["persistence"], row["ongoing"], row["causes"]) == (
+        "PERSISTENT",
+        True,
+        ["MANUAL_ASSIGNMENT"],
+    )
+
+
+def test_members_that_broadcast_by_assign_read_each_queue_for_themselves(audit):
+    def told():
+        for line in lines(TWICE, OFTEN, assigns=True, offsets_of=read()):
+            yield line | {"body": line["body"].replace('"CLUSTERING"', '"BROADCASTING"')}
+
+    found = audit(told())
+    for table in ("orphaned_queues", "duplicate_queues", "stalled_queues"):
+        assert found[table] == [], table
+
+
+def test_two_real_members_of_which_one_answer_came():
+    data = Path(__file__).parent.parent / "data" / "cases" / "assigned_queues"
+    found = audit_dumps([data / "dump.jsonl.gz"])
+    assert queues(lasting(found["duplicate_queues"])) == {("T_LASG", "broker-a", 3)}
+    assert queues(lasting(found["orphaned_queues"])) == {("T_LASG", "broker-b", 3)}
+    assert [row["certainty"] for row in found["orphaned_queues"]] == ["CERTAIN"]
+    assert found["stalled_queues"] == []
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["severity"]) == ("MANUAL_ASSIGNMENT", "CRITICAL")
+    (health,) = found["group_health"]
+    assert (health["coverage"], health["queues"]) == ("QUEUES_CHOSEN", 8)
