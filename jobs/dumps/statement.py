@@ -79,10 +79,29 @@ class RouteEntry(NamedTuple):
     zone_name: str | None
 
 
+class LogicalQueue(NamedTuple):
+    """A queue of a static topic as clients see it, and where it is written
+    (TopicQueueMappingInfo.currIdMap).
+    """
+
+    mock_broker: str
+    queue_id: int
+    broker_name: str
+    physical_id: int
+
+
 class Route(NamedTuple):
-    """A topic's route as clients read it: static topics have their logical queues."""
+    """A topic's route as clients read it: static topics have their logical queues.
+
+    ``logical``: these, each with the epoch of its mapping; of two the higher one counts.
+    """
 
     brokers: tuple[RouteEntry, ...]
+    logical: tuple[tuple[LogicalQueue, int], ...] = ()
+
+
+#: The first round that has each logical queue of a topic with this mapping and epoch.
+FirstMapped: TypeAlias = dict[tuple[LogicalQueue, int], int]
 
 
 class InfoQueue(NamedTuple):

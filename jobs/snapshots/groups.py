@@ -20,6 +20,7 @@ from ..dumps.statement import (
     CONSUMER_RUNNING_INFO,
     Connections,
     Content,
+    FirstMapped,
     GroupFlags,
     HeartbeatOfGroup,
     LineSource,
@@ -50,6 +51,7 @@ from .exact_types import PIECE_ROWS, table_of
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
 from .members import Members
+from .static_topics import as_clients_see
 
 #: ``ResponseCode.CONSUMER_NOT_ONLINE``: the broker knows no member of the group.
 CONSUMER_NOT_ONLINE = 206
@@ -63,6 +65,8 @@ class SnapshotTerms(NamedTuple):
     client_log_time_zone: str | None = None
     #: The offset of each log from UTC: one log may be about several groups.
     log_offsets: Mapping[Log, Instant | None] = {}
+    #: By cluster and static topic where its logical queues lie.
+    mapped: Mapping[tuple[str, str], FirstMapped] = {}
 
 
 def group_tables(
@@ -72,7 +76,9 @@ def group_tables(
     group = _Group(terms)
     for rows in in_parts(group.client_states(statements), PIECE_ROWS):
         yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
-    polled = ((time, *each) for time, queues in group.offsets.items() for each in queues.values())
+    clusters = {each.cluster for each in statements[:1]}
+    mapped = {topic: first for (of, topic), first in terms.mapped.items() if of in clusters}
+    polled = ((time, *each) for time, each in as_clients_see(group.offsets, mapped))
     for offsets in in_parts(polled, PIECE_ROWS):
         names = ("snapshot_time", *Offset._fields)
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))

@@ -20,6 +20,7 @@ from jobs.dumps.statement import (
     HeartbeatOfGroup,
     InfoQueue,
     LineSource,
+    LogicalQueue,
     LogLine,
     Offset,
     RequestMode,
@@ -610,6 +611,24 @@ def test_a_static_topic_has_its_logical_queues_under_the_names_that_clients_see(
         RouteEntry("physical", (0,), 6, 0, 0, None),
         RouteEntry("__syslo__global__", (), 6, 6, 6, None),
         RouteEntry("__syslo__east", (), 6, 2, 2, None),
+    )
+
+
+def test_a_route_says_where_the_logical_queues_of_a_static_topic_lie() -> None:
+    mapping = {"bname": "b", "epoch": 7, "totalQueues": 8, "currIdMap": {"6": 3, "1": "0"}}
+    no_ids = {"-1": 0, "x": 1, "2": -1, "3": None, "9999999999": 2}
+    body = {
+        "queueDatas": [queues(8, name="b")],
+        "topicQueueMappingByBroker": {
+            "b": mapping,
+            "c": {"bname": "c", "totalQueues": 8, "currIdMap": no_ids},
+            "d": {"totalQueues": 8, "currIdMap": {"4": 0}},
+        },
+    }
+
+    assert content(ROUTE, body).logical == (
+        (LogicalQueue("__syslo__global__", 1, "b", 0), 7),
+        (LogicalQueue("__syslo__global__", 6, "b", 3), 7),
     )
 
 
