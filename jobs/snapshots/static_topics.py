@@ -13,6 +13,8 @@ from itertools import chain
 from operator import itemgetter
 from typing import TypeAlias
 
+from rebalance_core.message_queue import MOCK_BROKER_PREFIX
+
 from ..declared.instants import Instant
 from ..dumps.queue_maps import QueueName
 from ..dumps.statement import FirstMapped, Offset
@@ -29,7 +31,9 @@ def as_clients_see(
     """The offsets, of static topics by logical queue, round by round.
 
     ``mapped``: by static topic where its logical queues lie. A physical queue in which no logical
-    one is written any more has no row: what nobody consumed of it waits in the logical one.
+    one is written any more has no row: what nobody consumed of it waits in the logical one. Offsets
+    that are of logical queues already, as mqadmin and the dashboard make them
+    (``MQAdminUtils.convertPhysicalConsumeStats`` 5.3.3), stay as they are.
 
     Worked example: 500 messages lie in the first queue of a logical one, and 480 are consumed, when
     it moves. Of the next 30 none is consumed before these: it has 530 messages, and 480 consumed.
@@ -37,15 +41,16 @@ def as_clients_see(
     topics = {topic: _Topic(first) for topic, first in mapped.items()}
     for round_, queues in sorted(polled.items(), key=itemgetter(0)):
         physical: dict[str, list[Offset]] = defaultdict(list)
+        others = []
         for offset in queues.values():
-            if offset.topic in topics:
-                physical[offset.topic].append(offset)
+            is_logical = offset.broker_name.startswith(MOCK_BROKER_PREFIX)
+            is_other = is_logical or offset.topic not in topics
+            (others if is_other else physical[offset.topic]).append(offset)
         # A rate is that of all queues of an answer, some of which get another broker's name.
         mixed = {offset.broker_name for offset in chain.from_iterable(physical.values())}
-        for offset in queues.values():
-            if offset.topic not in topics:
-                is_mixed = offset.broker_name in mixed
-                yield round_, offset._replace(given_per_1000_seconds=None) if is_mixed else offset
+        for offset in others:
+            is_mixed = offset.broker_name in mixed
+            yield round_, offset._replace(given_per_1000_seconds=None) if is_mixed else offset
         for topic, offsets in physical.items():
             yield from ((round_, offset) for offset in topics[topic].logical(round_, offsets))
 

@@ -37,7 +37,8 @@ def of_minute(minute, read, lies=LIES, epoch=1, names=BROKERS, tps=0.0):
     yield static(route(60 * minute, *names), lies, epoch)
     for number, name in enumerate(names, start=1):
         yield members(60 * minute + number, name, MEMBERS)
-        yield offsets(60 * minute + 10 + number, name, read(minute, name), tps)
+        if read is not None:
+            yield offsets(60 * minute + 10 + number, name, read(minute, name), tps)
 
 
 def standing(*logical, since=5):
@@ -64,6 +65,18 @@ def test_logical_queues_stand_where_their_physical_ones_do(audit, logical):
     assert frozen == ([[MEMBERS[3]]] if logical == (6, 7) else [])
     (health,) = (row for row in found["group_health"] if row["topic"] == "T")
     assert health["backlog"] == 8 * 9 + 900 * len(logical)
+
+
+def test_offsets_that_are_of_logical_queues_already_stay_as_they_are(audit):
+    """As mqadmin and the dashboard make them."""
+
+    def lines(minute):
+        yield from of_minute(minute, None)
+        now = {n: (100 * minute + 9, 100 * (minute if n < 6 else 0)) for n in range(8)}
+        yield offsets(60 * minute + 10, MOCK, now)
+
+    found = audit(each for minute in MINUTES for each in lines(minute))
+    assert queues(found["stalled_queues"]) == {("T", MOCK, 6), ("T", MOCK, 7)}
 
 
 def moved_to_c(minute, *, is_read, knows=6):
