@@ -65,6 +65,8 @@ class Connections(NamedTuple):
     connections: tuple[Connection, ...]
     consume_type: str | None
     message_model: str | None
+    #: Where the members begin without a committed offset.
+    consume_from_where: str | None
     subscriptions: Subscriptions
 
 
@@ -121,6 +123,8 @@ class InfoQueue(NamedTuple):
     first_cached: int | None = None
     #: The time at which the broker gave it the lock last.
     locked_at: int | None = None
+    #: The offset up to which the process itself has consumed.
+    commit_offset: int | None = None
 
 
 class RunningInfo(NamedTuple):
@@ -135,6 +139,7 @@ class RunningInfo(NamedTuple):
     client_rebalance: bool | None
     subscriptions: Subscriptions | None
     queues: tuple[InfoQueue, ...] | None
+    client_version: str | None = None
 
 
 class Offset(NamedTuple):

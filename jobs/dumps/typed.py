@@ -117,8 +117,11 @@ def _unwrapped(kind: str, value: Any, text: str) -> ParsedBody:
     return LINES[kind].read(value, text)
 
 
-#: The values of two enums of RocketMQ, by their fields.
+#: The values of enums of RocketMQ, by their fields.
 _MODELS = {
+    "consumeFromWhere": tuple(
+        f"CONSUME_FROM_{where}" for where in ("LAST_OFFSET", "FIRST_OFFSET", "TIMESTAMP")
+    ),
     "consumeType": ("CONSUME_PASSIVELY", "CONSUME_ACTIVELY", "CONSUME_POP"),
     "messageModel": (CLUSTERING, BROADCASTING),
 }
@@ -147,8 +150,8 @@ def _heartbeat(body: Fields, _: str) -> ParsedBody:
 
 def _model(fields: Fields) -> tuple[str | None, str | None]:
     """ConsumeType, MessageModel: what is neither null nor of these enums no broker wrote."""
-    for name, known in _MODELS.items():
-        text = as_text(fields.get(name))
+    for name in ("consumeType", "messageModel"):
+        text, known = as_text(fields.get(name)), _MODELS[name]
         if text is not None and text not in known:
             raise LineError(expected(f"{name} to be one of {', '.join(known)}", text))
     return as_text(fields.get("consumeType")), as_text(fields.get("messageModel"))
@@ -206,7 +209,9 @@ def _connections(body: Fields, _: str) -> ParsedBody:
         return ParsedBody(_one(None).contents, LIST_REFUSED, reason)
     in_order = tuple(sorted(connections, key=lambda each: each[:2]))
     table = as_map(body.get("subscriptionTable")).values()
-    return _one(statement.Connections(in_order, *_model(body), _subscriptions(map(as_map, table))))
+    begins = _known("consumeFromWhere", as_text(body.get("consumeFromWhere")))
+    subscriptions = _subscriptions(map(as_map, table))
+    return _one(statement.Connections(in_order, *_model(body), begins, subscriptions))
 
 
 def _int_or_none(value: Any) -> int | None:
@@ -329,6 +334,7 @@ def _running_info(body: Fields, text: str) -> ParsedBody:
         _client_rebalance(properties),
         None if subscriptions is None else _subscriptions(as_maps(subscriptions)),
         None if table is None else _held(table, text),
+        properties.get("PROP_CLIENT_VERSION"),
     )
     return _one(info)
 
@@ -338,7 +344,7 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     for queue, value in read_queue_map("mqTable", table, text):
         fields = as_map(value)
         dropped = as_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
-        pulled, consumed, locked_at, cached, first = integers(
+        pulled, consumed, locked_at, cached, first, committed = integers(
             fields,
             64,
             "lastPullTimestamp",
@@ -346,11 +352,12 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
             "lastLockTimestamp",
             "cachedMsgCount",
             "cachedMsgMinOffset",
+            "commitOffset",
         )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
         lock = as_type(bool, fields.get("locked")), first if cached else None
         since = _instant_of_millis(locked_at)
-        held.append(statement.InfoQueue(*queue, dropped, *times, cached, *lock, since))
+        held.append(statement.InfoQueue(*queue, dropped, *times, cached, *lock, since, committed))
     return tuple(held)
 
 

@@ -23,7 +23,7 @@ from ..judge.dossier import (
     ReportedQueue,
     RouteRun,
 )
-from ..schemas import ANSWERED, CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
+from ..schemas import ANSWERED, CONSUME_DISABLED, NO_ANSWER, NO_OFFSETS, REQUEST_MODE
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
 from .runs import GROUP_KEY, OFFSET_RUNS, REFUSED, Contents, Record, Records, Runs, is_whole
 
@@ -189,10 +189,14 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         before = dossier.request_modes.get(values["topic"], PULL)
         dossier.request_modes[values["topic"]] = before if values["client_rebalance"] else POP
         return
-    broker_name = values.pop("broker_name")
+    broker_name, begins = values.pop("broker_name"), values.pop("consume_from_where")
     if values["source"] == CONSUME_DISABLED:
         read_at = {*dossier.consume_disabled.get(broker_name, ()), *values["times"]} - {None}
         dossier.consume_disabled[broker_name] = tuple(sorted(read_at))
+        return
+    if values["source"] == NO_OFFSETS:
+        of_broker = dossier.without_offsets.setdefault(broker_name, {})
+        of_broker |= dict.fromkeys({*values["times"]} - {None}, begins)
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)

@@ -93,6 +93,11 @@ class ClientRun(NamedTuple):
     topic: str | None
     queue_count: int | None
     client_count: int | None
+    #: What the client itself says of its version.
+    client_version: str | None
+    #: The places in ``queues`` of those of which it has a lower offset than one that was committed
+    #: before.
+    behind: tuple[int, ...] | None
     queues: tuple[ReportedQueue, ...] | None
     #: (its snapshot, or when the line was written, when it was collected), ascending; None: the
     #: time at which the line was written cannot be found out.
@@ -210,6 +215,9 @@ class Dossier:
     #: The snapshots, ascending, in which each broker did not let the group consume
     #: (``consumeEnable`` false). What it said in the others nobody keeps: true, or nothing.
     consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
+    #: The snapshots in which each broker answered, and had no offset of the group any more, each
+    #: with where the members begin then (``ConsumeFromWhere``).
+    without_offsets: dict[str, dict[Instant, str | None]] = field(default_factory=dict)
     #: The offsets of each topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
     #: The offsets of the group's own %DLQ%, which it does not consume.

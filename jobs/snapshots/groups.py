@@ -46,7 +46,14 @@ from ..schemas import (
     NOT_ONLINE,
     QUEUE_OFFSETS,
 )
-from .clients import FirstCached, broker_row, log_line_row, logged_at, running_info_row
+from .clients import (
+    FirstCached,
+    broker_row,
+    log_line_row,
+    logged_at,
+    no_offsets_row,
+    running_info_row,
+)
 from .exact_types import PIECE_ROWS, table_of
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
@@ -109,6 +116,12 @@ class _Group:
         self._lists: dict[Broker, Content] = {}
         self._sdks: dict[str, dict[str, Any]] = {}
         self._first_cached: FirstCached = {}
+        #: The highest committed offset of each queue, of those up to the broker's end.
+        self._committed: dict[tuple[Any, ...], int] = {}
+        #: The answers without any offset of brokers that had some, by round and broker name, with
+        #: where the members begin then; and where they do by the latest list.
+        self._empty: dict[tuple[Instant, str | None], tuple[Statement, str | None]] = {}
+        self._consume_from_where: str | None = None
 
     def client_states(self, statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
         """Reads the statements; gives the rows of ``client_states``."""
@@ -119,8 +132,7 @@ class _Group:
             elif statement.kind == CONSUMER_CONNECTION:
                 self._add_poll(statement, _broker(statement), content)
             elif isinstance(content, Stats):
-                queues = self.offsets.setdefault(_round(statement), {})
-                queues.update({offset[:3]: offset for offset in content.offsets})
+                self._add_offsets(statement, content)
             elif isinstance(content, LogLine):
                 self.members.add_log_line(time, content)
                 offset = self._terms.log_offsets.get(log_of(statement, content))
@@ -133,7 +145,23 @@ class _Group:
                 client_id = cast("str", statement.source.client_id)
                 if isinstance(content, RunningInfo) and statement.source.error_code is None:
                     self.members.add_running_info(time, client_id, content)
-                yield running_info_row(statement, self._sdks.get(client_id, {}), self._first_cached)
+                sdk, committed = self._sdks.get(client_id, {}), self._committed
+                yield running_info_row(statement, sdk, self._first_cached, committed)
+        for (round_, broker_name), (statement, begins) in self._empty.items():
+            if broker_name not in {each.broker_name for each in self.offsets[round_].values()}:
+                yield no_offsets_row(statement, begins)
+
+    def _add_offsets(self, statement: Statement, stats: Stats) -> None:
+        """A slave's answer without offsets does not show that its master has none."""
+        queues = self.offsets.setdefault(_round(statement), {})
+        queues.update({offset[:3]: offset for offset in stats.offsets})
+        for each in stats.offsets:
+            if 0 < each.consumer_offset <= each.broker_offset:
+                before = self._committed.get(each[:3], 0)
+                self._committed[each[:3]] = max(before, each.consumer_offset)
+        name, broker_id = statement.source.broker_name, statement.source.broker_id
+        if not stats.offsets and not broker_id and name in {key[1] for key in self._committed}:
+            self._empty[_round(statement), name] = statement, self._consume_from_where
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
         key = _round(poll), broker
@@ -143,6 +171,7 @@ class _Group:
         # One that repeats itself is the very same object, and costs nothing.
         if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
             self._lists[broker] = answer
+            self._consume_from_where = answer.consume_from_where or self._consume_from_where
             for each in answer.connections:
                 self._sdks[each.client_id] = {"language": each.language, "version": each.version}
 

@@ -41,7 +41,7 @@ def as_clients_see(
     topics = {topic: _Topic(first) for topic, first in mapped.items()}
     for round_, queues in sorted(polled.items(), key=itemgetter(0)):
         physical: dict[str, list[Offset]] = defaultdict(list)
-        others = []
+        others: list[Offset] = []
         for offset in queues.values():
             is_logical = offset.broker_name.startswith(MOCK_BROKER_PREFIX)
             is_other = is_logical or offset.topic not in topics

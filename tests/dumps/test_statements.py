@@ -96,7 +96,7 @@ def reason(text: str | bytes) -> str:
             LineSource(*BROKER),
             Connections(
                 (Connection("10.0.0.1@1", "10.0.0.1:40000", "JAVA", 401),),
-                *("CONSUME_PASSIVELY", "CLUSTERING", (("T", "TAG", "a||b"),)),
+                *("CONSUME_PASSIVELY", "CLUSTERING", None, (("T", "TAG", "a||b"),)),
             ),
         ),
         (
@@ -472,7 +472,9 @@ def test_what_the_dashboard_wrapped_is_bare() -> None:
     data = {"connectionSet": [], "consumeType": "CONSUME_POP"}
     wrapped = {"status": 0, "data": data, "errMsg": None, "connectionSet": None}
 
-    assert content(CONNECTION, json.dumps(wrapped)) == Connections((), "CONSUME_POP", None, ())
+    assert content(CONNECTION, json.dumps(wrapped)) == Connections(
+        (), "CONSUME_POP", None, None, ()
+    )
 
 
 def test_a_field_that_is_not_read_may_hold_anything() -> None:
