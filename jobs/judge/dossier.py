@@ -4,6 +4,7 @@ changes, not with the rounds.
 ``fold.dossiers`` makes them of what all slices of the input have of a group.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -36,10 +37,14 @@ class PollRun(NamedTuple):
 
 
 class ListedMembers(NamedTuple):
-    """The connections of a list: client ids and addresses, in the same order."""
+    """The connections of a list: client ids, addresses, languages of their SDKs and subscriptions
+    (topic, type of the expression, expression), in the same order.
+    """
 
     client_ids: tuple[str, ...]
     client_addrs: tuple[str, ...]
+    languages: tuple[str | None, ...] = ()
+    subscriptions: tuple[Sequence[tuple[str, str, str]] | None, ...] = ()
 
 
 class ListedIds(NamedTuple):
@@ -227,6 +232,15 @@ class Dossier:
     ended: Mapping[tuple[str, str], Instant] = field(default_factory=dict)
     #: The last lists of the group's members in other clusters of the same nameservers.
     elsewhere: dict[str, "LastList"] = field(default_factory=dict)
+
+    def lists_between(self, since: Instant, until: Instant) -> Sequence[str]:
+        """The ids of the lists with members that brokers gave from one round to another."""
+        return [
+            run.answer
+            for run in self.polls
+            if run.answer in self.list_members
+            and bisect_left(run.times, since) < bisect_right(run.times, until)
+        ]
 
     @property
     def nameservers(self) -> set[str]:

@@ -5,7 +5,7 @@ A broker gives the offsets of the topics of which it has some (``whichTopicByCon
 of them. Clients that run commit what they know within 5 s; a group that is away begins anew.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -120,19 +120,10 @@ def _is_read_there(case: Case, topic: str, loss: _Loss) -> bool:
         for run in latest.values()
         for each in run.brokers
     )
-    lists = _lists_since(case, loss.rounds[-1], loss.rounds[-1])
-    return has_queues and (not lists or any(topic in topics for topics in lists))
-
-
-def _lists_since(case: Case, since: Instant, until: Instant) -> list[Sequence[str]]:
-    """The topics of the lists that brokers gave from one round to another."""
-    topics = case.dossier.list_topics
-    runs = (run for run in case.dossier.polls if run.answer in topics)
-    return [
-        topics[run.answer]
-        for run in runs
-        if bisect_left(run.times, since) < bisect_right(run.times, until)
-    ]
+    lists = case.dossier.lists_between(loss.rounds[-1], loss.rounds[-1])
+    return has_queues and (
+        not lists or any(topic in case.dossier.list_topics[each] for each in lists)
+    )
 
 
 def _came_back(case: Case, loss: _Loss) -> bool:
@@ -141,7 +132,7 @@ def _came_back(case: Case, loss: _Loss) -> bool:
     """
     since, until = loss.rounds[0], loss.rounds[-1]
     lasts = until - since >= case.persistence_seconds * SECOND
-    return bool(_lists_since(case, since, until)) and not (loss.ongoing and lasts)
+    return bool(case.dossier.lists_between(since, until)) and not (loss.ongoing and lasts)
 
 
 def _fault(case: Case, topic: str, losses: Sequence[_Loss]) -> FaultEpisode:

@@ -135,10 +135,9 @@ def _in_turn(by_queue: Sequence[Sequence[_Step]]) -> Text:
     steps = list(chain.from_iterable(by_queue))
     net = sum(max(each[0].before - each[-1].now, 0) for each in by_queue)
     return agreeing(
-        len(by_queue),
-        "the [offset|offsets] of {queues} went to and fro {time}, {times} times back: two "
-        "processes commit [it|them] in turn; the last time [it was|they were] {number:,} behind "
-        "where [it was|they were] first",
+        net,
+        "the offsets of {queues} went to and fro {time}, {times} times back: two processes commit "
+        "in turn; by the net {number:,} [message is|messages are] consumed again",
         queues=queues_in_words({each.queue for each in steps}),
         time=between(min(steps).since, max(steps).until),
         times=len(steps),

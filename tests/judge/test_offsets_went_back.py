@@ -118,12 +118,10 @@ def test_of_two_that_commit_in_turn_the_net_counts(every):
     consumed = (100, 200, 300, 90, 400, 190, 500, 290, 600)
     (fault,) = backwards(*consumed, every=every)
     assert fault.evidence.startswith(
-        "the offset of queue 3 of broker-a went to and fro from 00:"
-    ), fault.evidence
-    assert "3 times back: two processes commit it in turn; the last time it was 10 behind" in (
-        fault.evidence
+        "the offsets of queue 3 of broker-a went to and fro from 00:"
     )
-    assert "consumed again" not in fault.evidence
+    net = "3 times back: two processes commit in turn; by the net 10 messages are consumed again"
+    assert net in fault.evidence
     assert fault.remedy.startswith("find out why two processes commit offsets of one queue")
 
 
