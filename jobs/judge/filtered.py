@@ -34,7 +34,7 @@ _GO_VERSION = re.compile(r"v([0-9]+)\.([0-9]+)\.([0-9]+)", re.ASCII)
 _COMMITS_SURELY = (2, 1, 1)
 
 
-class LeftOut(NamedTuple):
+class MayBeRead(NamedTuple):
     """What may be, in words, and the worst severity of what nothing else shows."""
 
     what: Text
@@ -43,7 +43,7 @@ class LeftOut(NamedTuple):
 
 def left_out_by_filter(
     case: Case, topic: str, client_ids: Collection[str], time: Extent, answers: Sequence[Holding]
-) -> LeftOut | None:
+) -> MayBeRead | None:
     """What of a topic stands and may be read all the same; None: it stands.
 
     ``client_ids``: who has it; empty: any of those that subscribe. All of these are native Go
@@ -71,9 +71,9 @@ def left_out_by_filter(
             len(who), "{what} ([it says that it is|they say that they are] {versions})", **named
         )
     if not answers:
-        return LeftOut(what, WARNING)
+        return MayBeRead(what, WARNING)
     shown = "{what}; [it asks|they ask] for messages, and [has|have] none that waits"
-    return LeftOut(agreeing(len(who), shown, what=what), INFO)
+    return MayBeRead(agreeing(len(who), shown, what=what), INFO)
 
 
 #: The filter of who is no native Go client, or does not filter.

@@ -92,10 +92,13 @@ def _topic_fault(
         writers = _writers(case, topic, chain.from_iterable(to_and_fro))
         evidence.append(_in_turn(to_and_fro))
         if writers:
-            template = "{clients} [commits the lower one|commit the lower ones] by [its|their] "
-            template += "running [info|infos]"
-            of_writers = clients_in_words(writers, case.dossier.languages)
-            evidence.append(agreeing(len(writers), template, clients=of_writers))
+            evidence.append(
+                agreeing(
+                    len(writers),
+                    "by running infos {clients} [commits|commit] the lower offset",
+                    clients=clients_in_words(writers, case.dossier.languages),
+                )
+            )
         if not back:
             remedy = _STOP_ONE
     far = Text(

@@ -19,7 +19,7 @@ from .case import Case
 from .core_verdict import QueueKey
 from .cut_off import OUTAGES, is_of_outage
 from .extents import Extent
-from .filtered import LeftOut, left_out_by_filter
+from .filtered import MayBeRead, left_out_by_filter
 from .found import FaultEpisode, GroupFindings, Stall
 from .holdings import Holding
 from .in_words import zoned_clock
@@ -177,7 +177,7 @@ def explain(
     return replace(stall, held=held, why=why, at_most=at_most)
 
 
-def _left_out(case: Case, stall: Stall, holders: Sequence[Holding]) -> LeftOut | None:
+def _left_out(case: Case, stall: Stall, holders: Sequence[Holding]) -> MayBeRead | None:
     """What may be where the owner's filter leaves out what waits, by its last answer."""
     ids = {each.process.client_id for each in holders} or stall.owners
     if not ids or (verdict := _verdict_at_end(case, stall)) is None or not verdict.is_filtered:

@@ -31,7 +31,7 @@ def test_the_one_whose_running_info_has_the_lower_offset_is_named(audit):
     assert "the offsets of queue 0 of broker-a went to and fro from 10:04:00" in fault["evidence"]
     # From 400 at 10:04 to 900 at 10:13: by the net nothing is consumed again.
     assert "by the net 0 messages are consumed again" in fault["evidence"]
-    assert f"{MEMBERS[3]} (JAVA) commits the lower one by its running info" in fault["evidence"]
+    assert f"by running infos {MEMBERS[3]} (JAVA) commits the lower offset" in fault["evidence"]
 
 
 def test_without_running_infos_nobody_is_named(audit):
