@@ -197,7 +197,8 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         return
     if values["source"] == NO_OFFSETS:
         of_broker = dossier.without_offsets.setdefault(broker_name, {})
-        of_broker |= dict.fromkeys({*values["times"]} - {None}, begins)
+        for time in {*values["times"]} - {None}:
+            of_broker[time] = max(begins or "", of_broker.get(time) or "") or None
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)

@@ -98,6 +98,14 @@ def _subject(statement: Statement) -> dict[str, str]:
     return {"cluster": statement.cluster, "consumer_group": statement.subject}
 
 
+class _Answered(NamedTuple):
+    """The first and the last answer of a broker about offsets, and whether it ever gave some."""
+
+    first: Instant
+    last: Instant
+    gave: bool
+
+
 class _Group:
     """The reports about a group, as far as its statements were read."""
 
@@ -122,6 +130,8 @@ class _Group:
         #: where the members begin then; and where they do by the latest list.
         self._empty: dict[tuple[Instant, str | None], tuple[Statement, str | None]] = {}
         self._consume_from_where: str | None = None
+        #: The answers about offsets of each master, by its name and address.
+        self._answered: dict[tuple[str | None, str | None], _Answered] = {}
 
     def client_states(self, statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
         """Reads the statements; gives the rows of ``client_states``."""
@@ -148,8 +158,20 @@ class _Group:
                 sdk, committed = self._sdks.get(client_id, {}), self._committed
                 yield running_info_row(statement, sdk, self._first_cached, committed)
         for (round_, broker_name), (statement, begins) in self._empty.items():
-            if broker_name not in {each.broker_name for each in self.offsets[round_].values()}:
+            has_some = broker_name in {each.broker_name for each in self.offsets[round_].values()}
+            if not has_some and self._took_over(statement.source):
                 yield no_offsets_row(statement, begins)
+
+    def _took_over(self, source: LineSource) -> bool:
+        """True if the broker at the address gave offsets, or took the place of one that did: two of
+        one name, of which each registers in turn, answer in turn.
+        """
+        own = self._answered[source.broker_name, source.broker_addr]
+        return own.gave or all(
+            other.last < own.first
+            for (name, address), other in self._answered.items()
+            if name == source.broker_name and address != source.broker_addr
+        )
 
     def _add_offsets(self, statement: Statement, stats: Stats) -> None:
         """A slave's answer without offsets does not show that its master has none."""
@@ -160,8 +182,12 @@ class _Group:
                 before = self._committed.get(each[:3], 0)
                 self._committed[each[:3]] = max(before, each.consumer_offset)
         name, broker_id = statement.source.broker_name, statement.source.broker_id
-        if not stats.offsets and not broker_id and name in {key[1] for key in self._committed}:
-            self._empty[_round(statement), name] = statement, self._consume_from_where
+        if broker_id == 0:
+            place, now = (name, statement.source.broker_addr), statement.collected_at
+            first, _, gave = self._answered.get(place, _Answered(now, now, False))
+            self._answered[place] = _Answered(first, now, gave or bool(stats.offsets))
+            if not stats.offsets and name in {key[1] for key in self._committed}:
+                self._empty[_round(statement), name] = statement, self._consume_from_where
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
         key = _round(poll), broker

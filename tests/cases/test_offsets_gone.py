@@ -166,6 +166,21 @@ def test_an_answer_about_another_topic_in_the_same_round_shows_that_it_has_some(
     assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
 
 
+@pytest.mark.parametrize(("stays", "is_found"), [(True, True), (False, False)])
+def test_a_broker_at_a_new_address_lost_them_unless_two_of_one_name_answer_in_turn(
+    audit, stays, is_found
+):
+    """From 10:08 on another broker-a answers, in each round, or in each other one."""
+
+    def lines(minute):
+        is_other = minute >= LOST and (stays or minute % 2 == 0)
+        for each in asked(minute, is_listed, lost if is_other else away):
+            is_of_other = is_other and each.get("broker_name") == "broker-a"
+            yield each | ({"broker_addr": "10.9.9.9:10911"} if is_of_other else {})
+
+    assert bool(of_kind(audit(each for minute in MINUTES for each in lines(minute)))) == is_found
+
+
 def test_a_topic_that_was_deleted_on_the_broker_has_no_offsets_to_lose(audit):
     def lines(minute):
         for each in asked(minute, is_listed, lost):

@@ -95,6 +95,8 @@ def _reports(dossier: Dossier) -> Iterator[Any]:
         yield "mode", topic_and_mode
     for disabled in dossier.consume_disabled.items():
         yield "disabled", disabled
+    for broker_name, begins in dossier.without_offsets.items():
+        yield "without", (broker_name, tuple(sorted(begins.items())))
     for queues_of_topic in dossier.offsets.values():
         for topic, broker, queue, *lists in queues_of_topic:
             polls = zip(*[each.tolist() for each in lists], strict=True)
@@ -191,6 +193,7 @@ def _add_clients(found: Parts, rows: list[Any]) -> None:
     said: dict[Any, set[Any]] = defaultdict(set)
     modes: dict[Any, set[str]] = defaultdict(set)
     disabled: dict[Any, set[Any]] = defaultdict(set)
+    without: dict[Any, dict[Any, Any]] = defaultdict(dict)
     for row in rows:
         group = row["cluster"], row["consumer_group"]
         if row["source"] == "REQUEST_MODE":
@@ -198,6 +201,11 @@ def _add_clients(found: Parts, rows: list[Any]) -> None:
             continue
         if row["source"] == "CONSUME_DISABLED":
             disabled[*group, row["broker_name"]].add(_micros(row["snapshot_time"]))
+            continue
+        if row["source"] == "NO_OFFSETS":
+            of_broker, time = without[*group, row["broker_name"]], _micros(row["snapshot_time"])
+            begins = row["consume_from_where"] or ""
+            of_broker[time] = max(begins, of_broker.get(time) or "") or None
             continue
         at = row["logged_at" if row["source"] == "CLIENT_LOG" else "snapshot_time"]
         row["start_timestamp"] = _micros(row["start_timestamp"])
@@ -209,6 +217,8 @@ def _add_clients(found: Parts, rows: list[Any]) -> None:
         found[cluster, group].add(("mode", (topic, min(of_topic))))
     for (cluster, group, broker_name), times in disabled.items():
         found[cluster, group].add(("disabled", (broker_name, tuple(sorted(times)))))
+    for (cluster, group, broker_name), begins_at in without.items():
+        found[cluster, group].add(("without", (broker_name, tuple(sorted(begins_at.items())))))
 
 
 def _held(row: Any) -> Any:
