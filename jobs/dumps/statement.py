@@ -65,7 +65,7 @@ class Connections(NamedTuple):
     connections: tuple[Connection, ...]
     consume_type: str | None
     message_model: str | None
-    #: Where the members begin without a committed offset.
+    #: The place where the members begin without a committed offset.
     consume_from_where: str | None
     subscriptions: Subscriptions
 

@@ -49,7 +49,7 @@ _LONGEST_WORDS = 200
 
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
-#: This scope drops its underscores (``TopicQueueMappingUtils.getMockBrokerName``).
+#: The scope that drops its underscores (``TopicQueueMappingUtils.getMockBrokerName``).
 _GLOBAL_SCOPE = "__global__"
 
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')

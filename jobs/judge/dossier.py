@@ -98,7 +98,7 @@ class ClientRun(NamedTuple):
     topic: str | None
     queue_count: int | None
     client_count: int | None
-    #: What the client itself says of its version.
+    #: The version that the client itself says it is.
     client_version: str | None
     #: The places in ``queues`` of those of which it has a lower offset than one that was committed
     #: before.

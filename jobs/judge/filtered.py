@@ -3,7 +3,7 @@
 A broker does not give messages that a filter leaves out, and a client commits over them where it
 has none in its cache (``correctTagsOffset`` of ``DefaultMQPushConsumerImpl`` 4.9.4 to 5.3.3).
 Native Go clients do so from 2.1.1 on; before, the method was empty
-(``consumer/push_consumer.go``): the offset stands until a message comes that the filter lets pass,
+(``consumer/push_consumer.go``): the offset stays until a message comes that the filter lets pass,
 although all is read.
 """
 
@@ -35,7 +35,7 @@ _COMMITS_SURELY = (2, 1, 1)
 
 
 class MayBeRead(NamedTuple):
-    """What may be, in words, and the worst severity of what nothing else shows."""
+    """Words for what may be, and the worst severity of what nothing else shows."""
 
     what: Text
     at_most: str
@@ -44,12 +44,12 @@ class MayBeRead(NamedTuple):
 def left_out_by_filter(
     case: Case, topic: str, client_ids: Collection[str], time: Extent, answers: Sequence[Holding]
 ) -> MayBeRead | None:
-    """What of a topic stands and may be read all the same; None: it stands.
+    """Words for offsets of a topic that stay, where all may be read; None: it is not read.
 
     ``client_ids``: who has it; empty: any of those that subscribe. All of these are native Go
     clients that filter the topic, and none is known to commit over what the filter leaves out.
-    ``answers``: what they hold of it, in that time. Where one of these lacks an activity it stands:
-    it does not ask for messages, or has some and consumes none. Without answers it is in doubt.
+    ``answers``: what they hold of it, in that time. Where one of these lacks an activity it is not
+    read: nobody asks for messages, or some wait. Without answers it is in doubt.
     """
     filters = _filters(case, topic, time)
     who = client_ids or filters.keys()
@@ -61,7 +61,7 @@ def left_out_by_filter(
         return None
     template = (
         "{clients} [filters|filter] the topic by {filter}: native Go clients before 2.1.1 commit "
-        "nothing over what the filter leaves out, so that the offset may stand although all is read"
+        "nothing over what the filter leaves out, so that the offset may stay although all is read"
     )
     named = {"clients": clients_in_words(who, {}), "filter": list_of(sorted({*found}), MOST_NAMES)}
     what = agreeing(len(who), template, **named)
@@ -97,7 +97,7 @@ def _filters(case: Case, topic: str, time: Extent) -> dict[str, str]:
 
 
 def _versions(case: Case, client_ids: Collection[str]) -> set[str]:
-    """What these clients say of their versions."""
+    """The versions that these clients say they are."""
     said = (run for run in case.dossier.clients if run.client_id in client_ids)
     return {each.client_version for each in said if each.client_version}
 

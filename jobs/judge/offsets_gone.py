@@ -58,11 +58,11 @@ class _Loss(NamedTuple):
     broker_name: str
     before: Instant
     rounds: Sequence[Instant]
-    #: Where the members begin.
+    #: The place where the members begin (``ConsumeFromWhere``).
     begins: str | None
     #: No offsets came later.
     ongoing: bool
-    #: Those that were lost, of one topic.
+    #: The queues of one topic whose offsets were lost.
     queues: Sequence[QueueOffsets]
 
     @property

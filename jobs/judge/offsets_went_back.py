@@ -20,8 +20,8 @@ from .extents import Extent
 from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import between, clients_in_words, clock, queues_in_words, zoned_clock
 
-#: So many steps back of one queue, with its return in between, are two that commit in turn; fewer
-#: where two are known to read it: somebody may set an offset back twice.
+#: The fewest steps back of one queue, with its return in between, that two make who commit in turn;
+#: fewer where two are known to read it: somebody may set an offset back twice.
 _TO_AND_FRO, _OF_TWO = 3, 2
 
 

@@ -178,7 +178,7 @@ def explain(
 
 
 def _left_out(case: Case, stall: Stall, holders: Sequence[Holding]) -> MayBeRead | None:
-    """What may be where the owner's filter leaves out what waits, by its last answer."""
+    """Words for a stall of which the owner's filter may leave out all that waits."""
     ids = {each.process.client_id for each in holders} or stall.owners
     if not ids or (verdict := _verdict_at_end(case, stall)) is None or not verdict.is_filtered:
         return None

@@ -72,7 +72,7 @@ class SnapshotTerms(NamedTuple):
     client_log_time_zone: str | None = None
     #: The offset of each log from UTC: one log may be about several groups.
     log_offsets: Mapping[Log, Instant | None] = {}
-    #: By cluster and static topic where its logical queues lie.
+    #: The places of logical queues, by cluster and static topic.
     mapped: Mapping[tuple[str, str], FirstMapped] = {}
 
 

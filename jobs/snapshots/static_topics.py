@@ -19,7 +19,7 @@ from ..declared.instants import Instant
 from ..dumps.queue_maps import QueueName
 from ..dumps.statement import FirstMapped, Offset
 
-#: By round the offsets of each queue, as brokers give them.
+#: The offsets of each queue by round, as brokers give them.
 Polled: TypeAlias = Mapping[Instant, Mapping[QueueName, Offset]]
 #: A queue as its broker has it: broker name, queue id.
 _Physical: TypeAlias = tuple[str, int]
@@ -59,7 +59,7 @@ class _Topic:
     """A static topic, as far as its rounds were read."""
 
     def __init__(self, first: FirstMapped) -> None:
-        #: By logical queue the physical ones, each from the round on that first showed it.
+        #: The physical queues of each logical one, each with the first round that shows it.
         self._places: dict[tuple[str, int], list[tuple[Instant, _Physical]]] = defaultdict(list)
         in_order = sorted((epoch, queue, since) for (queue, epoch), since in first.items())
         for _, queue, since in in_order:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from jobs.fold.numbers import NO_NUMBER
 from jobs.judge.dossier import ClientRun, Dossier
 from tests.fold.fleets import EXPIRY_SECONDS, START
 
+_MEMBER = [fact.name for fact in MEMBER_FACTS]
 Parts = dict[tuple[str, str], set[Any]]
 
 
@@ -29,7 +31,8 @@ def fold_plainly(tables: dict[str, pa.Table]) -> dict[tuple[str, str], set[Any]]
         list_id = content_id(record_text(MEMBER_FACTS, each) for each in members)
         answers[cluster, group, *broker][time].append(("ANSWERED", list_id, time))
         topics = {each[0] for member in members for each in member[-1]}
-        connections = sorted(member[:2] for member in members)
+        places = map(_MEMBER.index, ("client_id", "client_addr", "language", "subscriptions"))
+        connections = sorted(itemgetter(*places)(member) for member in members)
         content = (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
         found[cluster, group].add(("member_list", content))
         for topic in topics:
