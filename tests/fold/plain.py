@@ -17,7 +17,11 @@ from jobs.fold.numbers import NO_NUMBER
 from jobs.judge.dossier import ClientRun, Dossier
 from tests.fold.fleets import EXPIRY_SECONDS, START
 
-_MEMBER = [fact.name for fact in MEMBER_FACTS]
+_FACTS = [fact.name for fact in MEMBER_FACTS]
+#: A member as the dossier's ``ListedMembers`` have it.
+_CONNECTION = itemgetter(
+    *map(_FACTS.index, ("client_id", "client_addr", "language", "subscriptions"))
+)
 Parts = dict[tuple[str, str], set[Any]]
 
 
@@ -31,8 +35,7 @@ def fold_plainly(tables: dict[str, pa.Table]) -> dict[tuple[str, str], set[Any]]
         list_id = content_id(record_text(MEMBER_FACTS, each) for each in members)
         answers[cluster, group, *broker][time].append(("ANSWERED", list_id, time))
         topics = {each[0] for member in members for each in member[-1]}
-        places = map(_MEMBER.index, ("client_id", "client_addr", "language", "subscriptions"))
-        connections = sorted(itemgetter(*places)(member) for member in members)
+        connections = sorted(map(_CONNECTION, members))
         content = (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
         found[cluster, group].add(("member_list", content))
         for topic in topics:
