@@ -302,7 +302,7 @@ behind longs?: the places, in queues, of those of which the client has a lower o
 consume_from_where string?: of NO_OFFSETS: where the group's members begin without an offset
 
 queue_offsets: cluster, snapshot_time, consumer_group, topic, broker_name, queue_id: one queue's
-    offsets
+    offsets, of a static topic those of its logical queues
 cluster, snapshot_time, consumer_group, topic, broker_name, queue_id
 broker_offset long -1..35184372088832: where the next message goes
 consumer_offset long -1..35184372088832: what the group has committed; -1: nothing
