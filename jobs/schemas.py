@@ -205,6 +205,7 @@ NOT_COUNTING, NOT_FINISHING = "NOT_COUNTING", "NOT_FINISHING"
 #: what a broker says of how a group consumes a topic, and that it does not let the group consume.
 RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
 CONSUME_DISABLED = "CONSUME_DISABLED"
+NO_OFFSETS = "NO_OFFSETS"
 
 SNAPSHOT_TABLES = _tables("""
 heartbeats: cluster, snapshot_time, broker_name, broker_id, consumer_group, client_addr: one
@@ -270,8 +271,9 @@ cluster
 snapshot_time timestamp?: the round; null for log lines
 observed_at timestamp: when the answer or the line was collected
 logged_at timestamp?: when the client wrote the line
-source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED: RUNNING_INFO, CLIENT_LOG,
-    REQUEST_MODE, or CONSUME_DISABLED: the broker refuses every pull of the group
+source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED|NO_OFFSETS: RUNNING_INFO,
+    CLIENT_LOG, REQUEST_MODE, CONSUME_DISABLED: the broker refuses every pull of the group, or
+    NO_OFFSETS: it answers, and has none of the offsets of the group that it gave before
 consumer_group
 client_id string: the client id that was asked for, or that the line names; empty where a broker
     says it
@@ -294,9 +296,13 @@ queues HELD_QUEUES?: the queues that it holds (dropped: being released), or that
 activities strings?: for each of these queues what the process does not do: NOT_CONSUMING,
     NOT_COUNTING, NOT_FINISHING, NOT_LOCKED or NOT_PULLING; null: none of these
 language, version
+client_version string?: what the client itself says of its version
+behind longs?: the places, in queues, of those of which the client has a lower offset than one that
+    was committed before; null: none
+consume_from_where string?: of NO_OFFSETS: where the group's members begin without an offset
 
 queue_offsets: cluster, snapshot_time, consumer_group, topic, broker_name, queue_id: one queue's
-    offsets
+    offsets, of a static topic those of its logical queues
 cluster, snapshot_time, consumer_group, topic, broker_name, queue_id
 broker_offset long -1..35184372088832: where the next message goes
 consumer_offset long -1..35184372088832: what the group has committed; -1: nothing
@@ -320,6 +326,7 @@ NESTED_VALUES: Mapping[str, Mapping[str, str]] = {
     "subscriptions": {"topic": ""},
     "doubtful_topics": {"topic": "", "percent": "0..100"},
     "broker_ids": {"": ""},
+    "behind": {"": "0.."},
     "queues": {"topic": "", "broker_name": "", "queue_id": "-1.."},
     "activities": {
         "": f"null {NOT_CONSUMING}|{NOT_COUNTING}|{NOT_FINISHING}|{NOT_LOCKED}|{NOT_PULLING}"

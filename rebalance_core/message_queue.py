@@ -17,6 +17,9 @@ from operator import attrgetter
 RETRY_PREFIX = "%RETRY%"
 #: The beginning of the topic of a group's dead letters: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
 DLQ_PREFIX = "%DLQ%"
+#: The beginning of the name under which clients see the logical queues of static topics, which lie
+#: on real brokers: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX``.
+MOCK_BROKER_PREFIX = "__syslo__"
 
 
 def is_retry_topic(topic: str) -> bool:

@@ -34,6 +34,7 @@ QUEUES_LEFT_ROUTE = "QUEUES_LEFT_ROUTE"
 CLIENT_NOT_ANSWERING = "CLIENT_NOT_ANSWERING"
 GROUP_NOT_CONSUMING = "GROUP_NOT_CONSUMING"
 OFFSETS_WENT_BACK = "OFFSETS_WENT_BACK"
+OFFSETS_GONE = "OFFSETS_GONE"
 READ_TWICE = "READ_TWICE"
 MESSAGES_FAIL = "MESSAGES_FAIL"
 SECRET_IN_CLIENT_ID = "SECRET_IN_CLIENT_ID"  # noqa: S105 - the name of a fault
@@ -91,6 +92,7 @@ _PAGES = {
     "CONFIG_OVERLAP": "CONFIG_GAP",
     "ROOM_NOT_SERVED": "CONFIG_GAP",
     EXPRESSION_MISMATCH: "SUBSCRIPTION_MISMATCH",
+    OFFSETS_GONE: OFFSETS_WENT_BACK,
     "MIXED_MESSAGE_MODEL": "MANUAL_ASSIGNMENT",
     "MIXED_REQUEST_MODE": READ_TWICE,
     ROUTE_CHANGED: "ROUTE_DIVERGENCE",
@@ -166,6 +168,8 @@ CLIENT_NOT_ANSWERING: A listed client does not answer. It sends heartbeats but d
 GROUP_NOT_CONSUMING: The group consumes nothing. It has members, messages come, and no offset of the
     topic moves.
 OFFSETS_WENT_BACK: Offsets went back. The group consumes again what it has already consumed.
+OFFSETS_GONE: Offsets are gone. A broker has none of the group's offsets any more: at its next start
+    the group begins anew.
 READ_TWICE: Messages are read twice. Brokers give the group more messages than its offsets move by,
     and no list shows who reads them a second time.
 MESSAGES_FAIL: Nearly all messages fail. The listener fails on nearly every message: messages come

@@ -35,9 +35,12 @@ from .statement import (
     CLIENT_LOG,
     CONSUMER_CONNECTION,
     TOPIC_ROUTE,
+    FirstMapped,
     LeftOut,
     Log,
+    LogicalQueue,
     LogLine,
+    Route,
     Statement,
     log_of,
 )
@@ -98,7 +101,7 @@ class Counts:
     out in each round. ``damage``: by slice. ``endings``: by slice why its file lacks lines.
     ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
-    ``collected_at``.
+    ``collected_at``. ``mapped``: by cluster and static topic where its logical queues lie.
     """
 
     lines: Counter[int] = field(default_factory=Counter)
@@ -114,6 +117,7 @@ class Counts:
     endings: dict[int, Text] = field(default_factory=dict)
     days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
     ahead: dict[Log, Instant] = field(default_factory=dict)
+    mapped: dict[tuple[str, str], FirstMapped] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parts: "Iterable[Counts]") -> "Counts":
@@ -138,7 +142,17 @@ class Counts:
             whole.days.update(part.days)
             for log, by in part.ahead.items():
                 whole.ahead[log] = max(whole.ahead.get(log, by), by)
+            for topic, first in part.mapped.items():
+                for logical, round_ in first.items():
+                    whole.add_mapped(topic, logical, round_)
         return whole
+
+    def add_mapped(
+        self, topic: tuple[str, str], logical: tuple[LogicalQueue, int], round_: Instant
+    ) -> None:
+        """Adds where a logical queue lies; the first round of each mapping counts."""
+        first = self.mapped.setdefault(topic, {})
+        first[logical] = min(round_, first.get(logical, round_))
 
     def add_refused(self, number: int, by_sender: "dict[LineSender, RefusedLines]") -> None:
         """Adds what was refused of a slice, or of some of its rows."""
@@ -272,6 +286,10 @@ class _Reading:
         is_log = statement.kind == CLIENT_LOG
         self._counts.days[is_log, day_of(statement.collected_at), statement.cluster] += 1
         line = statement.content
+        if isinstance(line, Route):
+            round_ = statement.snapshot_time or statement.collected_at
+            for logical in line.logical:
+                self._counts.add_mapped((statement.cluster, statement.subject), logical, round_)
         if is_log and isinstance(line, LogLine) and line.printed is not None:
             log = log_of(statement, line)
             by = line.printed - statement.collected_at

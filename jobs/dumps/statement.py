@@ -65,6 +65,8 @@ class Connections(NamedTuple):
     connections: tuple[Connection, ...]
     consume_type: str | None
     message_model: str | None
+    #: The place where the members begin without a committed offset.
+    consume_from_where: str | None
     subscriptions: Subscriptions
 
 
@@ -79,10 +81,29 @@ class RouteEntry(NamedTuple):
     zone_name: str | None
 
 
+class LogicalQueue(NamedTuple):
+    """A queue of a static topic as clients see it, and where it is written
+    (TopicQueueMappingInfo.currIdMap).
+    """
+
+    mock_broker: str
+    queue_id: int
+    broker_name: str
+    physical_id: int
+
+
 class Route(NamedTuple):
-    """A topic's route as clients read it: static topics have their logical queues."""
+    """A topic's route as clients read it: static topics have their logical queues.
+
+    ``logical``: these, each with the epoch of its mapping; of two the higher one counts.
+    """
 
     brokers: tuple[RouteEntry, ...]
+    logical: tuple[tuple[LogicalQueue, int], ...] = ()
+
+
+#: The first round that has each logical queue of a topic with this mapping and epoch.
+FirstMapped: TypeAlias = dict[tuple[LogicalQueue, int], int]
 
 
 class InfoQueue(NamedTuple):
@@ -104,6 +125,8 @@ class InfoQueue(NamedTuple):
     locked_at: int | None = None
     #: The offset of the last of these messages.
     last_cached: int | None = None
+    #: The offset up to which the process itself has consumed.
+    commit_offset: int | None = None
 
 
 class RunningInfo(NamedTuple):
@@ -118,6 +141,7 @@ class RunningInfo(NamedTuple):
     client_rebalance: bool | None
     subscriptions: Subscriptions | None
     queues: tuple[InfoQueue, ...] | None
+    client_version: str | None = None
 
 
 class Offset(NamedTuple):

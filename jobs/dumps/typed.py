@@ -6,12 +6,12 @@ Source: apache/rocketmq ``remoting.protocol`` 5.3.3, named at each function.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
-from rebalance_core.message_queue import is_dead_letters
+from rebalance_core.message_queue import MOCK_BROKER_PREFIX, is_dead_letters
 from rebalance_core.state import BROADCASTING, CLUSTERING, POP, PULL
 from rebalance_core.strategies.factory import JAVA_CLASSES
 
@@ -49,9 +49,7 @@ _LONGEST_WORDS = 200
 
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
-#: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX``; the scope ``__global__`` drops its underscores
-#: (``TopicQueueMappingUtils.getMockBrokerName``).
-_MOCK_BROKER = "__syslo__"
+#: The scope that drops its underscores (``TopicQueueMappingUtils.getMockBrokerName``).
 _GLOBAL_SCOPE = "__global__"
 
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
@@ -119,8 +117,11 @@ def _unwrapped(kind: str, value: Any, text: str) -> ParsedBody:
     return LINES[kind].read(value, text)
 
 
-#: The values of two enums of RocketMQ, by their fields.
+#: The values of enums of RocketMQ, by their fields.
 _MODELS = {
+    "consumeFromWhere": tuple(
+        f"CONSUME_FROM_{where}" for where in ("LAST_OFFSET", "FIRST_OFFSET", "TIMESTAMP")
+    ),
     "consumeType": ("CONSUME_PASSIVELY", "CONSUME_ACTIVELY", "CONSUME_POP"),
     "messageModel": (CLUSTERING, BROADCASTING),
 }
@@ -149,8 +150,8 @@ def _heartbeat(body: Fields, _: str) -> ParsedBody:
 
 def _model(fields: Fields) -> tuple[str | None, str | None]:
     """ConsumeType, MessageModel: what is neither null nor of these enums no broker wrote."""
-    for name, known in _MODELS.items():
-        text = as_text(fields.get(name))
+    for name in ("consumeType", "messageModel"):
+        text, known = as_text(fields.get(name)), _MODELS[name]
         if text is not None and text not in known:
             raise LineError(expected(f"{name} to be one of {', '.join(known)}", text))
     return as_text(fields.get("consumeType")), as_text(fields.get("messageModel"))
@@ -208,7 +209,9 @@ def _connections(body: Fields, _: str) -> ParsedBody:
         return ParsedBody(_one(None).contents, LIST_REFUSED, reason)
     in_order = tuple(sorted(connections, key=lambda each: each[:2]))
     table = as_map(body.get("subscriptionTable")).values()
-    return _one(statement.Connections(in_order, *_model(body), _subscriptions(map(as_map, table))))
+    begins = _known("consumeFromWhere", as_text(body.get("consumeFromWhere")))
+    subscriptions = _subscriptions(map(as_map, table))
+    return _one(statement.Connections(in_order, *_model(body), begins, subscriptions))
 
 
 def _int_or_none(value: Any) -> int | None:
@@ -229,18 +232,17 @@ def _route(body: Fields, _: str) -> ParsedBody:
         raise LineError("expected TopicRouteData with queueDatas and brokerDatas")
     addresses, queues = as_maps(body.get("brokerDatas")), as_maps(body.get("queueDatas"))
     brokers, numbers = _brokers(addresses), _queue_numbers(queues)
-    mappings = as_map(body.get("topicQueueMappingByBroker"))
-    logical = _logical_queues(map(as_map, mappings.values()))
+    mappings = [as_map(each) for each in as_map(body.get("topicQueueMappingByBroker")).values()]
+    numbers_of_scopes = _numbers_of_scopes(mappings)
     entries = []
     for name in dict.fromkeys([*brokers, *numbers]):
         broker_ids, zone_name = brokers.get(name, ((), None))
         perm, *queue_numbers = numbers.get(name, (0, 0, 0))
-        reads, writes = (0, 0) if logical else queue_numbers
+        reads, writes = (0, 0) if numbers_of_scopes else queue_numbers
         entries.append(statement.RouteEntry(name, broker_ids, perm, reads, writes, zone_name))
-    for scope, number in logical.items():
-        mock = _MOCK_BROKER + ("global__" if scope == _GLOBAL_SCOPE else scope)
-        entries.append(statement.RouteEntry(mock, (), 6, number, number, None))
-    return _one(statement.Route(tuple(entries)))
+    for scope, number in numbers_of_scopes.items():
+        entries.append(statement.RouteEntry(_mock_broker(scope), (), 6, number, number, None))
+    return _one(statement.Route(tuple(entries), tuple(sorted(_logical_queues(mappings)))))
 
 
 def _brokers(given: Iterable[Fields]) -> dict[str, tuple[tuple[int, ...], str | None]]:
@@ -275,12 +277,33 @@ def _is_number(queues: int | None) -> TypeGuard[int]:
     return queues is not None and 0 <= queues <= JAVA_INT_MAX
 
 
-def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
+def _scope(mapping: Fields) -> str:
+    scope = as_text(mapping.get("scope"))
+    return _GLOBAL_SCOPE if scope is None else scope
+
+
+def _mock_broker(scope: str) -> str:
+    return MOCK_BROKER_PREFIX + ("global__" if scope == _GLOBAL_SCOPE else scope)
+
+
+def _logical_queues(
+    mappings: Iterable[Fields],
+) -> Iterator[tuple[statement.LogicalQueue, int]]:
+    """The logical queues that each broker has, with its epoch; but for what is no queue id."""
+    for fields in mappings:
+        name, epoch = as_text(fields.get("bname")), as_integer(fields.get("epoch"), 64) or 0
+        for logical, physical in as_map(fields.get("currIdMap")).items():
+            number, of_broker = integer_in(as_text(logical)), integer_in(as_text(physical))
+            if name and _is_number(number) and _is_number(of_broker):
+                mock = _mock_broker(_scope(fields))
+                yield statement.LogicalQueue(mock, number, name, of_broker), epoch
+
+
+def _numbers_of_scopes(mappings: Iterable[Fields]) -> dict[str, int]:
     """The number of logical queues of each scope: the highest that any broker gives."""
     most: dict[str, int] = {}
     for fields in mappings:
-        scope = as_text(fields.get("scope"))
-        scope = _GLOBAL_SCOPE if scope is None else scope
+        scope = _scope(fields)
         number = as_integer(fields.get("totalQueues"), 32) or 0
         if not _is_number(number):
             raise LineError(
@@ -311,6 +334,7 @@ def _running_info(body: Fields, text: str) -> ParsedBody:
         _client_rebalance(properties),
         None if subscriptions is None else _subscriptions(as_maps(subscriptions)),
         None if table is None else _held(table, text),
+        properties.get("PROP_CLIENT_VERSION"),
     )
     return _one(info)
 
@@ -320,14 +344,21 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     for queue, value in read_queue_map("mqTable", table, text):
         fields = as_map(value)
         dropped = as_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
-        pulled, consumed, locked_at = integers(
-            fields, 64, "lastPullTimestamp", "lastConsumeTimestamp", "lastLockTimestamp"
+        pulled, consumed, locked_at, committed = integers(
+            fields,
+            64,
+            "lastPullTimestamp",
+            "lastConsumeTimestamp",
+            "lastLockTimestamp",
+            "commitOffset",
         )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
         locked, since = as_type(bool, fields.get("locked")), _instant_of_millis(locked_at)
         cached, first, last = _cached(fields)
         held.append(
-            statement.InfoQueue(*queue, dropped, *times, cached, locked, first, since, last)
+            statement.InfoQueue(
+                *queue, dropped, *times, cached, locked, first, since, last, committed
+            )
         )
     return tuple(held)
 

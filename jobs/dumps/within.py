@@ -58,6 +58,7 @@ _NAMES = {
     "client_addr": "a client's address",
     "broker_name": "a broker's name",
     "zone_name": "a zone's name",
+    "client_version": "a client's version",
 }
 #: The fields that have contents themselves.
 _PARTS = ("connections", "brokers", "offsets", "queues")

@@ -24,7 +24,14 @@ from ..judge.dossier import (
     ReportedQueue,
     RouteRun,
 )
-from ..schemas import ANSWERED, CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE, RUNNING_INFO
+from ..schemas import (
+    ANSWERED,
+    CONSUME_DISABLED,
+    NO_ANSWER,
+    NO_OFFSETS,
+    REQUEST_MODE,
+    RUNNING_INFO,
+)
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
 from .runs import GROUP_KEY, OFFSET_RUNS, REFUSED, Contents, Record, Records, Runs, is_whole
 
@@ -35,9 +42,9 @@ ClusterTopic: TypeAlias = tuple[str, str]
 
 _RunTimes: TypeAlias = tuple[Instant, ...]
 
-_CLIENT_ID, _CLIENT_ADDR, _SUBSCRIPTIONS = (
+_CLIENT_ID, _CLIENT_ADDR, _LANGUAGE, _SUBSCRIPTIONS = (
     [fact.name for fact in MEMBER_FACTS].index(name)
-    for name in ("client_id", "client_addr", "subscriptions")
+    for name in ("client_id", "client_addr", "language", "subscriptions")
 )
 
 
@@ -171,7 +178,8 @@ class _Dossiers(dict[ClusterGroup, Dossier]):
 
 
 def _members(records: Records) -> ListedMembers:
-    return ListedMembers(*connections(records))
+    others = (tuple(map(itemgetter(fact), records)) for fact in (_LANGUAGE, _SUBSCRIPTIONS))
+    return ListedMembers(*connections(records), *others)
 
 
 def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTimes]]]:
@@ -202,10 +210,15 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         before = dossier.request_modes.get(values["topic"], PULL)
         dossier.request_modes[values["topic"]] = before if values["client_rebalance"] else POP
         return
-    broker_name = values.pop("broker_name")
+    broker_name, begins = values.pop("broker_name"), values.pop("consume_from_where")
     if values["source"] == CONSUME_DISABLED:
         read_at = {*dossier.consume_disabled.get(broker_name, ()), *values["times"]} - {None}
         dossier.consume_disabled[broker_name] = tuple(sorted(read_at))
+        return
+    if values["source"] == NO_OFFSETS:
+        of_broker = dossier.without_offsets.setdefault(broker_name, {})
+        for time in {*values["times"]} - {None}:
+            of_broker[time] = max(begins or "", of_broker.get(time) or "") or None
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)

@@ -4,6 +4,7 @@ changes, not with the rounds.
 ``fold.dossiers`` makes them of what all slices of the input have of a group.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -37,10 +38,14 @@ class PollRun(NamedTuple):
 
 
 class ListedMembers(NamedTuple):
-    """The connections of a list: client ids and addresses, in the same order."""
+    """The connections of a list: client ids, addresses, languages of their SDKs and subscriptions
+    (topic, type of the expression, expression), in the same order.
+    """
 
     client_ids: tuple[str, ...]
     client_addrs: tuple[str, ...]
+    languages: tuple[str | None, ...] = ()
+    subscriptions: tuple[Sequence[tuple[str, str, str]] | None, ...] = ()
 
 
 class ListedIds(NamedTuple):
@@ -94,6 +99,11 @@ class ClientRun(NamedTuple):
     topic: str | None
     queue_count: int | None
     client_count: int | None
+    #: The version that the client itself says it is.
+    client_version: str | None
+    #: The places in ``queues`` of those of which it has a lower offset than one that was committed
+    #: before.
+    behind: tuple[int, ...] | None
     queues: tuple[ReportedQueue, ...] | None
     #: (its snapshot, or when the line was written, when it was collected), ascending; None: the
     #: time at which the line was written cannot be found out.
@@ -211,6 +221,9 @@ class Dossier:
     #: The snapshots, ascending, in which each broker did not let the group consume
     #: (``consumeEnable`` false). What it said in the others nobody keeps: true, or nothing.
     consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
+    #: The snapshots in which each broker answered, and had no offset of the group any more, each
+    #: with where the members begin then (``ConsumeFromWhere``).
+    without_offsets: dict[str, dict[Instant, str | None]] = field(default_factory=dict)
     #: The offsets of each topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
     #: The offsets of the group's own %DLQ%, which it does not consume.
@@ -220,6 +233,15 @@ class Dossier:
     ended: Mapping[tuple[str, str], Instant] = field(default_factory=dict)
     #: The last lists of the group's members in other clusters of the same nameservers.
     elsewhere: dict[str, "LastList"] = field(default_factory=dict)
+
+    def lists_between(self, since: Instant, until: Instant) -> Sequence[str]:
+        """The ids of the lists with members that brokers gave from one round to another."""
+        return [
+            run.answer
+            for run in self.polls
+            if run.answer in self.list_members
+            and bisect_left(run.times, since) < bisect_right(run.times, until)
+        ]
 
     @property
     def nameservers(self) -> set[str]:

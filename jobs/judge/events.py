@@ -71,6 +71,7 @@ _EXPLAINS: Mapping[str, set[str]] = {
         repairs.ROUTE_DIVERGENCE,
         kinds.ROUTE_CHANGED,
         kinds.QUEUES_LEFT_ROUTE,
+        kinds.OFFSETS_GONE,
         repairs.BROKER_VIEW_DIVERGENCE,
     },
     kinds.BROKER_ADDRESS_CHANGED: {repairs.BROKER_VIEW_DIVERGENCE, repairs.GROUP_NOT_ON_BROKER},

@@ -15,7 +15,7 @@ from rebalance_core.processes import StackedId
 from rebalance_core.repairs import STALE_CHANNEL
 
 from ..declared.instants import Instant
-from ..declared.kinds import INFO, STACKED, STALLED
+from ..declared.kinds import CRITICAL, INFO, STACKED, STALLED
 from .backlog import NOT_KNOWN, Backlog
 from .core_verdict import FoundQueue, QueueKey
 from .extents import Extent, Timed
@@ -130,6 +130,8 @@ class Stall(_InTime):
     held: bool | None = None
     #: The reason: what its process does not do.
     why: str | None = None
+    #: The worst severity: it may be that nothing is wrong.
+    at_most: str = CRITICAL
     severity: str = INFO
 
 
@@ -144,8 +146,8 @@ class FaultEpisode(FoundFault, _InTime):
 
     severity: str = INFO
     unread_messages: int | None = None
-    #: True if it may be that nothing is wrong.
-    is_doubtful: bool = False
+    #: The worst severity of a group that consumes nothing: it may be that nothing is wrong.
+    at_most: str = CRITICAL
     may_be_ours: bool = False
 
     def saying(self, more: Sequence[str], **changes: Any) -> "FaultEpisode":

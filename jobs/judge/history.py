@@ -20,6 +20,7 @@ from .found import GroupFindings
 from .held import held_queues
 from .known_before import with_history
 from .not_consuming import not_consuming
+from .offsets_gone import offsets_gone
 from .offsets_went_back import went_back
 from .old_copies import old_copies
 from .read_twice import read_twice
@@ -57,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     stalled_queues,
     not_consuming,
     went_back,
+    offsets_gone,
     failing,
     # Needs the queues with two readers, and the filters that differ.
     read_twice,

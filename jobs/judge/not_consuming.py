@@ -24,7 +24,7 @@ from rebalance_core.findings import (
 from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
-from ..declared.kinds import GROUP_NOT_CONSUMING, PERSISTENT
+from ..declared.kinds import CRITICAL, GROUP_NOT_CONSUMING, PERSISTENT, WARNING
 from ..schemas import NOT_CONSUMING, NOT_COUNTING, NOT_FINISHING
 from ..texts.shown import shell_word
 from .backlog import left_unread, shows_what_waits
@@ -32,7 +32,9 @@ from .brokers import refusals
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent, persistence
+from .filtered import UPDATE_GO, left_out_by_filter
 from .found import FaultEpisode, GroupFindings, QueueFinding
+from .holdings import Holding
 from .in_words import between, clients_in_words, waiting_in_words, zoned_clock
 from .read_twice import gave_nothing
 from .situations import Period
@@ -245,7 +247,7 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
         growth=waiting - before,
     )
     broker_names = tuple(sorted({polls.queues[row][0] for row in rows.tolist()}))
-    is_popped, is_doubtful = verdict.coverage == SHARED_BY_BROKER, False
+    is_popped, at_most = verdict.coverage == SHARED_BY_BROKER, CRITICAL
     if is_away:
         evidence = [each.what for each in away if each.broker_name in stuck]
         remedies = [
@@ -266,8 +268,13 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
             evidence.append(came)
             remedies.insert(0, _GO_BACK)
         if is_popped and verdict.is_filtered and _SEE_LISTENERS not in remedies:
-            is_doubtful = True
+            at_most = WARNING
             evidence.append(MAY_BE_FILTERED)
+        answers = _answers(case, polls.topic, extent)
+        if left_out := left_out_by_filter(case, polls.topic, (), extent, answers):
+            at_most = left_out.at_most
+            evidence = [left_out.what]
+            remedies = [UPDATE_GO, *(remedies if at_most == WARNING else ())]
     yield FaultEpisode(
         polls.topic,
         extent,
@@ -276,7 +283,7 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
         joined(remedies),
         broker_names=broker_names,
         queues_affected=len(rows),
-        is_doubtful=is_doubtful,
+        at_most=at_most,
     )
 
 
@@ -304,8 +311,7 @@ def _why(
     if refused:
         evidence.append(_refused(refused))
         remedies.append(_enable(case.dossier, topic, refused))
-    reported = (each for each in case.holdings[topic].holdings if not each.process.is_log)
-    answers = [each for each in reported if extent.overlaps(each)]
+    answers = _answers(case, topic, extent)
     answered = {each.process.client_id for each in answers}
     miscount, blocked, unfinished = (
         {each.process.client_id for each in answers if activity in each.activities.values()}
@@ -342,6 +348,11 @@ def _why(
         look = _SEE_CLIENTS if is_popped else _SEE_LISTENERS
         remedies += [_LET_CONSUME] if answered and not is_popped else [_LET_CONSUME, look]
     return evidence, remedies
+
+
+def _answers(case: Case, topic: str, extent: Extent) -> list[Holding]:
+    reported = (each for each in case.holdings[topic].holdings if not each.process.is_log)
+    return [each for each in reported if extent.overlaps(each)]
 
 
 def _newcomers(case: Case, polls: Polls, column: int) -> Text | None:

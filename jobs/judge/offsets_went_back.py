@@ -1,21 +1,35 @@
 """committed offsets -> OFFSETS_WENT_BACK: messages that a group consumes again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from rebalance_core.english import agreeing, joined
+from rebalance_core.findings import DUPLICATE
 from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import OFFSETS_WENT_BACK, PERSISTENT
 from .brokers import last_change
 from .case import Case
+from .core_verdict import QueueKey
 from .dossier import QueueOffsets
 from .extents import Extent
-from .found import FaultEpisode, GroupFindings
-from .in_words import clock, queues_in_words, zoned_clock
+from .found import FaultEpisode, GroupFindings, QueueFinding
+from .in_words import between, clients_in_words, clock, queues_in_words, zoned_clock
+
+#: The fewest steps back of one queue, with its return in between, that two make who commit in turn;
+#: fewer where two are known to read it: somebody may set an offset back twice.
+_TO_AND_FRO, _OF_TWO = 3, 2
+
+
+_STOP_ONE = Text(
+    "find out why two processes commit offsets of one queue, and stop one of them or give it a "
+    "group of its own: after its next restart whoever reads the queue begins at the offset that "
+    "was committed last"
+)
 
 
 class _Step(NamedTuple):
@@ -33,6 +47,11 @@ class _Step(NamedTuple):
         """The number of messages that are consumed again."""
         return self.before - self.now
 
+    @property
+    def queue(self) -> QueueKey:
+        """The queue's broker and id."""
+        return self.broker_name, self.queue_id
+
 
 def went_back(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault of all queues of a topic whose committed offset went back.
@@ -44,38 +63,106 @@ def went_back(case: Case, found: GroupFindings) -> GroupFindings:
 
     Worked example: at 10:00 to 10:05 a queue's offset is 100, 200, 300, 400, 500 and then 50: since
     10:04 the group consumes again what it had consumed before 10:01.
+
+    Where two processes commit in turn, neither consumes again what is between the two offsets. The
+    net counts: how far the last step back ends before where the first one began.
     """
+    duplicates = [each for each in found.queues if each.kind == DUPLICATE]
     return found.plus(
-        _topic_fault(case, topic, steps)
+        _topic_fault(case, topic, by_queue, duplicates)
         for topic, offsets in case.dossier.offsets.items()
-        if (steps := [step for each in offsets for step in _went_back(case, each)])
+        if (by_queue := [steps for each in offsets if (steps := [*_went_back(case, each)])])
     )
 
 
-def _topic_fault(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode:
+def _topic_fault(
+    case: Case,
+    topic: str,
+    by_queue: Sequence[Sequence[_Step]],
+    duplicates: Sequence[QueueFinding],
+) -> FaultEpisode:
+    steps = list(chain.from_iterable(by_queue))
     last, furthest = max(steps), max(steps, key=lambda each: each.again)
-    again = sum(each.again for each in steps)
-    evidence = agreeing(
+    read_by_two = {each.queue for each in duplicates if each.topic == topic}
+    to_and_fro = [each for each in by_queue if _is_to_and_fro(each, read_by_two)]
+    back = [each for each in by_queue if each not in to_and_fro]
+    evidence = [_again(each) for each in [list(chain.from_iterable(back))] if each]
+    why, remedy = _why(case, last)
+    if to_and_fro:
+        writers = _writers(case, topic, chain.from_iterable(to_and_fro))
+        evidence.append(_in_turn(to_and_fro))
+        if writers:
+            evidence.append(
+                agreeing(
+                    len(writers),
+                    "by running infos {clients} [commits|commit] the lower offset",
+                    clients=clients_in_words(writers, case.dossier.languages),
+                )
+            )
+        if not back:
+            remedy = _STOP_ONE
+    far = Text(
+        "the furthest is {queue}, from {before:,} to {now:,}",
+        queue=queues_in_words([furthest.queue]),
+        before=furthest.before,
+        now=furthest.now,
+    )
+    polls = {each.until for each in steps}
+    extent = Extent(min(steps).since, last.until, len(polls), PERSISTENT, ongoing=False)
+    whole = joined([*evidence, far, *why])
+    names = tuple(sorted({each.broker_name for each in steps}))
+    return FaultEpisode(topic, extent, OFFSETS_WENT_BACK, whole, remedy, broker_names=names)
+
+
+def _is_to_and_fro(steps: Sequence[_Step], read_by_two: Collection[QueueKey]) -> bool:
+    """True if the offset went back again and again, and returned each time in between."""
+    enough = _OF_TWO if steps[0].queue in read_by_two else _TO_AND_FRO
+    returned = all(after.before >= before.before for before, after in pairwise(steps))
+    return returned and len(steps) >= enough
+
+
+def _again(steps: Sequence[_Step]) -> Text:
+    last, again = max(steps), sum(each.again for each in steps)
+    return agreeing(
         again,
         "the offsets of {queues} went back, last between {before} and {after}: {number:,} "
         "[message is|messages are] consumed again",
-        queues=queues_in_words({(each.broker_name, each.queue_id) for each in steps}),
+        queues=queues_in_words({each.queue for each in steps}),
         before=clock(last.since),
         after=zoned_clock(last.until),
         number=again,
     )
-    far = Text(
-        "the furthest is {queue}, from {before:,} to {now:,}",
-        queue=queues_in_words([(furthest.broker_name, furthest.queue_id)]),
-        before=furthest.before,
-        now=furthest.now,
+
+
+def _in_turn(by_queue: Sequence[Sequence[_Step]]) -> Text:
+    steps = list(chain.from_iterable(by_queue))
+    net = sum(max(each[0].before - each[-1].now, 0) for each in by_queue)
+    return agreeing(
+        net,
+        "the offsets of {queues} went to and fro {time}, {times} times back: two processes commit "
+        "in turn; by the net {number:,} [message is|messages are] consumed again",
+        queues=queues_in_words({each.queue for each in steps}),
+        time=between(min(steps).since, max(steps).until),
+        times=len(steps),
+        number=net,
     )
-    why, remedy = _why(case, last)
-    polls = {each.until for each in steps}
-    extent = Extent(min(steps).since, last.until, len(polls), PERSISTENT, ongoing=False)
-    whole = joined([evidence, far, *why])
-    names = tuple(sorted({each.broker_name for each in steps}))
-    return FaultEpisode(topic, extent, OFFSETS_WENT_BACK, whole, remedy, broker_names=names)
+
+
+def _writers(case: Case, topic: str, steps: Iterable[_Step]) -> set[str]:
+    """The clients whose own offset of a queue is lower than what was committed before, in that
+    time: who commits the higher one is never behind it.
+    """
+    every = list(steps)
+    queues = {(topic, *each.queue) for each in every}
+    since, until = min(every).since, max(every).until
+    return {
+        run.client_id
+        for run in case.dossier.clients
+        if any(since <= at <= until for _, at in run.times)
+        and not queues.isdisjoint(
+            queue[:3] for place, queue in enumerate(run.queues or ()) if place in (run.behind or ())
+        )
+    }
 
 
 def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
@@ -101,15 +188,22 @@ def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
 
 
 def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:
-    """Steps back of an offset to below what it lately was; the broker's own did not go back."""
-    hidden = np.zeros(len(offsets.times), np.bool_)
+    """Steps back of an offset to below what it lately was; the broker's own did not go back.
+
+    An offset beyond the broker's end is no position: whoever pulls there is sent back to the end,
+    or to the beginning (OFFSET_ILLEGAL, ``DefaultMessageStore.nextOffsetCorrection`` 4.9.4 and
+    5.3.3), and consumes again what is before the last position that was one. Where two commit in
+    turn, the poll of that long ago may have the lower offset, and the one before it the higher.
+    """
+    hidden = offsets.consumer_offsets > offsets.broker_offsets
     for absence in case.masters_away:
         if absence.broker_name == offsets.broker_name:
             hidden |= absence.is_blind_between(offsets.times, offsets.times)
     times, written, consumed = (column[~hidden] for column in offsets[3:6])
-    lately = times - case.persistence_seconds * SECOND
+    lately = times[1:] - case.persistence_seconds * SECOND
     before = np.maximum(np.searchsorted(times, lately, side="right") - 1, 0)
-    back = (consumed[1:] < consumed[:-1]) & (consumed[1:] < consumed[before[:-1]])
+    was = np.maximum(consumed[before], consumed[np.maximum(before - 1, 0)])
+    back = (consumed[1:] < consumed[:-1]) & (consumed[1:] < was)
     back &= written[1:] >= written[:-1]
     for poll in np.flatnonzero(back).tolist():
         since, until = times[poll : poll + 2].tolist()

@@ -17,6 +17,7 @@ from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.english import MOST_NAMES, joined
 from rebalance_core.findings import DUPLICATE, QUEUES_CHOSEN
 from rebalance_core.grouping import grouped
+from rebalance_core.message_queue import MOCK_BROKER_PREFIX
 from rebalance_core.repairs import MIXED_REQUEST_MODE
 from rebalance_core.texts import Text
 
@@ -92,9 +93,10 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     Worked example: for 20 minutes a broker gives a group 3.1 messages a second, and its offsets
     move by 2.0: 1,300 messages were read again.
     """
-    by_broker = grouped(
-        (each.broker_name, each) for each in chain.from_iterable(case.dossier.offsets.values())
-    )
+    every_queue = chain.from_iterable(case.dossier.offsets.values())
+    # The logical queues of a static topic lie on several brokers, each with its own rate.
+    real = (each for each in every_queue if not each.broker_name.startswith(MOCK_BROKER_PREFIX))
+    by_broker = grouped((each.broker_name, each) for each in real)
     runs = [run for _, queues in sorted(by_broker.items()) for run in _runs(case, queues)]
     lasts = case.persistence_seconds * SECOND
     lasting = (each for each in found.queues if each.kind == DUPLICATE and each.extent.lasts)

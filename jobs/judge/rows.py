@@ -22,7 +22,7 @@ _NO_COLUMNS = frozenset(
     {
         *("extent", "queue", "kind", "left", "times", "cleared", "copies"),
         *("is_always_read", "is_doubtful", "is_latent", "is_mostly_certain", "is_settled"),
-        *("is_assumed", "may_be_ours"),
+        *("is_assumed", "at_most", "may_be_ours"),
     }
 )
 

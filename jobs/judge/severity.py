@@ -21,7 +21,7 @@ from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .terms import Terms
-from .why import MAY_BE_FILTERED, OTHER_FILTER
+from .why import OTHER_FILTER
 
 #: Messages that came and were not read pile up from this share on.
 _PILED_UP_SHARE = 0.1
@@ -87,7 +87,11 @@ def stall_severity(stall: Stall) -> str:
     """
     if not stall.extent.lasts:
         return INFO
-    return CRITICAL if stall.backlog_growth > 0 and stall.why != MAY_BE_FILTERED else WARNING
+    return _milder(CRITICAL if stall.backlog_growth > 0 else WARNING, stall.at_most)
+
+
+def _milder(one: str, other: str) -> str:
+    return min(one, other, key=SEVERITIES.index)
 
 
 class _Harm(NamedTuple):
@@ -167,7 +171,7 @@ class Harms:
         if fault.fault in (kinds.GROUP_NOT_CONSUMING, kinds.MESSAGES_FAIL):
             # Messages pile up in all queues, or are lost, and every queue has its owner. Of a topic
             # that was given up while all was read nothing shows that messages wait.
-            return WARNING if fault.unread_messages == 0 or fault.is_doubtful else CRITICAL
+            return _milder(WARNING if fault.unread_messages == 0 else CRITICAL, fault.at_most)
         harms = self._of(fault)
         if harms:
             worst = SEVERITIES[max(harms).severity]

@@ -10,7 +10,7 @@ from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.findings import SHARED_BY_BROKER, Evaluation
 from rebalance_core.texts import Text
 
-from ..declared.kinds import FROZEN_PROCESS
+from ..declared.kinds import CRITICAL, FROZEN_PROCESS, WARNING
 from ..schemas import NOT_CONSUMING, NOT_COUNTING, NOT_FINISHING, NOT_LOCKED, NOT_PULLING
 from ..texts.shown import shell_word
 from .backlog import last_up_to, reading
@@ -19,6 +19,7 @@ from .case import Case
 from .core_verdict import QueueKey
 from .cut_off import OUTAGES, is_of_outage
 from .extents import Extent
+from .filtered import MayBeRead, left_out_by_filter
 from .found import FaultEpisode, GroupFindings, Stall
 from .holdings import Holding
 from .in_words import zoned_clock
@@ -80,7 +81,7 @@ def explained(case: Case, found: GroupFindings) -> GroupFindings:
 def without_refused(case: Case, found: GroupFindings) -> GroupFindings:
     """Leaves out processes that are frozen by their offsets alone while members filter the topic
     differently, or each of their brokers refuses the group or has no master: their pulls are
-    refused, and they are well.
+    refused, and they are well. So are those whose filter may leave out all that waits.
 
     One whose listener hangs in its running info is frozen all the same.
     """
@@ -89,8 +90,10 @@ def without_refused(case: Case, found: GroupFindings) -> GroupFindings:
     def is_well(fault: FaultEpisode) -> bool:
         away = (each for each in case.masters_away if each.explains(fault, case.snapshots))
         refusing = refusals(case.dossier, fault.extent).keys() | {each.broker_name for each in away}
-        is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
         answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
+        ids, time = fault.client_ids, fault.extent
+        is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
+        is_refused |= left_out_by_filter(case, fault.topic, ids, time, answers) is not None
         return is_refused and not any(NOT_CONSUMING in each.activities.values() for each in answers)
 
     kept = (each for each in found.faults if each.fault != FROZEN_PROCESS or not is_well(each))
@@ -146,7 +149,9 @@ def explain(
     holders = of_topic.holders_in(stall.queue, time)
     held = bool(holders) if holders or of_topic.is_unheld(stall.queue, time) else None
     is_refused = _is_at_once(stall, mismatches)
+    left_out = None if is_refused else _left_out(case, stall, holders)
     why: str | None = None
+    at_most = CRITICAL
     of_broker = (each for each in case.masters_away if each.broker_name == stall.queue[0])
     away = [each for each in of_broker if each.explains(stall, case.snapshots)]
     outages = (each for each in differ if each.extent.lasts and each.overlaps(stall))
@@ -160,18 +165,30 @@ def explain(
         )
     elif any(is_of_outage(each, stall) for each in outages):
         why = CUT_OFF
+    elif left_out and (holders or held is None):
+        why, at_most = left_out
     elif holders:
         why = _failing_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
     elif (verdict := _verdict_at_end(case, stall)) and verdict.coverage == SHARED_BY_BROKER:
         # Running infos do not show what is read by POP.
         held, why = None, MAY_BE_FILTERED if verdict.is_filtered else SHARED
+        at_most = WARNING if verdict.is_filtered else CRITICAL
     elif held is False:
         why = NOBODY_HOLDS_IT
     elif is_refused:
         why = OTHER_FILTER
     elif _is_at_once(stall, [each for each in frozen if {*each.client_ids} <= {*stall.owners}]):
         why = FROZEN
-    return replace(stall, held=held, why=why)
+    return replace(stall, held=held, why=why, at_most=at_most)
+
+
+def _left_out(case: Case, stall: Stall, holders: Sequence[Holding]) -> MayBeRead | None:
+    """Words for a stall of which the owner's filter may leave out all that waits."""
+    ids = {each.process.client_id for each in holders} or stall.owners
+    if not ids or (verdict := _verdict_at_end(case, stall)) is None or not verdict.is_filtered:
+        return None
+    of_queue = [replace(e, activities={stall.queue: e.activities[stall.queue]}) for e in holders]
+    return left_out_by_filter(case, stall.topic, tuple(ids), stall.extent, of_queue)
 
 
 def _verdict_at_end(case: Case, stall: Stall) -> Evaluation | None:

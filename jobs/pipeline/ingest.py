@@ -233,7 +233,10 @@ class ReadDumps:
         """The same, where they are made and without the quarantine."""
         offsets = {log: log_offset(by) for log, by in self.counts.ahead.items()}
         terms = SnapshotTerms(
-            settings.heartbeat_expiry_seconds, settings.client_log_time_zone, offsets
+            settings.heartbeat_expiry_seconds,
+            settings.client_log_time_zone,
+            offsets,
+            self.counts.mapped,
         )
         return self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make_tables)
 

@@ -14,6 +14,7 @@ from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, Runni
 from ..schemas import (
     CLIENT_LOG,
     CONSUME_DISABLED,
+    NO_OFFSETS,
     NOT_CONSUMING,
     NOT_COUNTING,
     NOT_FINISHING,
@@ -80,12 +81,16 @@ FirstCached: TypeAlias = dict[tuple[Any, ...], _First]
 
 
 def running_info_row(
-    statement: Statement, sdk: Mapping[str, Any], first_cached: FirstCached
+    statement: Statement,
+    sdk: Mapping[str, Any],
+    first_cached: FirstCached,
+    committed: Mapping[tuple[Any, ...], int],
 ) -> dict[str, Any]:
     """The row of an answer to getConsumerRunningInfo, or of the error that came in its place.
 
     ``sdk``: the client's language and version, as brokers list them; empty where none does.
-    ``first_cached``: from the answers before, which come in time; this one is added.
+    ``first_cached``: from the answers before, which come in time; this one is added. ``committed``:
+    by queue the highest offset that was committed before.
     """
     info = statement.content
     row = _row(statement, RUNNING_INFO, **sdk)
@@ -108,6 +113,12 @@ def running_info_row(
             NOT_COUNTING if may_miscount and _is_miscounted(queue) else activity or lacks
             for queue, activity, lacks in every
         ]
+        own = [(each[:3], each.commit_offset) for each in info.queues]
+        row["behind"] = [
+            place
+            for place, (queue, offset) in enumerate(own)
+            if offset is not None and 0 <= offset < committed.get(queue, 0)
+        ] or None
     return row
 
 
@@ -189,6 +200,11 @@ def broker_row(statement: Statement, said: RequestMode | GroupFlags) -> dict[str
         return _row(statement, CONSUME_DISABLED, client_id="")
     is_pull = said.mode != "POP"
     return _row(statement, REQUEST_MODE, client_id="", topic=said.topic, client_rebalance=is_pull)
+
+
+def no_offsets_row(statement: Statement, consume_from_where: str | None) -> dict[str, Any]:
+    """The row of a broker that answers, and has no offset of the group any more."""
+    return _row(statement, NO_OFFSETS, client_id="", consume_from_where=consume_from_where)
 
 
 def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None) -> dict[str, Any]:

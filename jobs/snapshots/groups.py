@@ -20,6 +20,7 @@ from ..dumps.statement import (
     CONSUMER_RUNNING_INFO,
     Connections,
     Content,
+    FirstMapped,
     GroupFlags,
     HeartbeatOfGroup,
     LineSource,
@@ -45,11 +46,19 @@ from ..schemas import (
     NOT_ONLINE,
     QUEUE_OFFSETS,
 )
-from .clients import FirstCached, broker_row, log_line_row, logged_at, running_info_row
+from .clients import (
+    FirstCached,
+    broker_row,
+    log_line_row,
+    logged_at,
+    no_offsets_row,
+    running_info_row,
+)
 from .exact_types import PIECE_ROWS, table_of
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
 from .members import Members
+from .static_topics import as_clients_see
 
 #: ``ResponseCode.CONSUMER_NOT_ONLINE``: the broker knows no member of the group.
 CONSUMER_NOT_ONLINE = 206
@@ -63,6 +72,8 @@ class SnapshotTerms(NamedTuple):
     client_log_time_zone: str | None = None
     #: The offset of each log from UTC: one log may be about several groups.
     log_offsets: Mapping[Log, Instant | None] = {}
+    #: The places of logical queues, by cluster and static topic.
+    mapped: Mapping[tuple[str, str], FirstMapped] = {}
 
 
 def group_tables(
@@ -72,7 +83,9 @@ def group_tables(
     group = _Group(terms)
     for rows in in_parts(group.client_states(statements), PIECE_ROWS):
         yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
-    polled = ((time, *each) for time, queues in group.offsets.items() for each in queues.values())
+    clusters = {each.cluster for each in statements[:1]}
+    mapped = {topic: first for (of, topic), first in terms.mapped.items() if of in clusters}
+    polled = ((time, *each) for time, each in as_clients_see(group.offsets, mapped))
     for offsets in in_parts(polled, PIECE_ROWS):
         names = ("snapshot_time", *Offset._fields)
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
@@ -83,6 +96,14 @@ def group_tables(
 
 def _subject(statement: Statement) -> dict[str, str]:
     return {"cluster": statement.cluster, "consumer_group": statement.subject}
+
+
+class _Answered(NamedTuple):
+    """The first and the last answer of a broker about offsets, and whether it ever gave some."""
+
+    first: Instant
+    last: Instant
+    gave: bool
 
 
 class _Group:
@@ -103,6 +124,14 @@ class _Group:
         self._lists: dict[Broker, Content] = {}
         self._sdks: dict[str, dict[str, Any]] = {}
         self._first_cached: FirstCached = {}
+        #: The highest committed offset of each queue, of those up to the broker's end.
+        self._committed: dict[tuple[Any, ...], int] = {}
+        #: The answers without any offset of brokers that had some, by round and broker name, with
+        #: where the members begin then; and where they do by the latest list.
+        self._empty: dict[tuple[Instant, str | None], tuple[Statement, str | None]] = {}
+        self._consume_from_where: str | None = None
+        #: The answers about offsets of each master, by its name and address.
+        self._answered: dict[tuple[str | None, str | None], _Answered] = {}
 
     def client_states(self, statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
         """Reads the statements; gives the rows of ``client_states``."""
@@ -113,8 +142,7 @@ class _Group:
             elif statement.kind == CONSUMER_CONNECTION:
                 self._add_poll(statement, _broker(statement), content)
             elif isinstance(content, Stats):
-                queues = self.offsets.setdefault(_round(statement), {})
-                queues.update({offset[:3]: offset for offset in content.offsets})
+                self._add_offsets(statement, content)
             elif isinstance(content, LogLine):
                 self.members.add_log_line(time, content)
                 offset = self._terms.log_offsets.get(log_of(statement, content))
@@ -127,7 +155,39 @@ class _Group:
                 client_id = cast("str", statement.source.client_id)
                 if isinstance(content, RunningInfo) and statement.source.error_code is None:
                     self.members.add_running_info(time, client_id, content)
-                yield running_info_row(statement, self._sdks.get(client_id, {}), self._first_cached)
+                sdk, committed = self._sdks.get(client_id, {}), self._committed
+                yield running_info_row(statement, sdk, self._first_cached, committed)
+        for (round_, broker_name), (statement, begins) in self._empty.items():
+            has_some = broker_name in {each.broker_name for each in self.offsets[round_].values()}
+            if not has_some and self._took_over(statement.source):
+                yield no_offsets_row(statement, begins)
+
+    def _took_over(self, source: LineSource) -> bool:
+        """True if the broker at the address gave offsets, or took the place of one that did: two of
+        one name, of which each registers in turn, answer in turn.
+        """
+        own = self._answered[source.broker_name, source.broker_addr]
+        return own.gave or all(
+            other.last < own.first
+            for (name, address), other in self._answered.items()
+            if name == source.broker_name and address != source.broker_addr
+        )
+
+    def _add_offsets(self, statement: Statement, stats: Stats) -> None:
+        """A slave's answer without offsets does not show that its master has none."""
+        queues = self.offsets.setdefault(_round(statement), {})
+        queues.update({offset[:3]: offset for offset in stats.offsets})
+        for each in stats.offsets:
+            if 0 < each.consumer_offset <= each.broker_offset:
+                before = self._committed.get(each[:3], 0)
+                self._committed[each[:3]] = max(before, each.consumer_offset)
+        name, broker_id = statement.source.broker_name, statement.source.broker_id
+        if broker_id == 0:
+            place, now = (name, statement.source.broker_addr), statement.collected_at
+            first, _, gave = self._answered.get(place, _Answered(now, now, False))
+            self._answered[place] = _Answered(first, now, gave or bool(stats.offsets))
+            if not stats.offsets and name in {key[1] for key in self._committed}:
+                self._empty[_round(statement), name] = statement, self._consume_from_where
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
         key = _round(poll), broker
@@ -137,6 +197,7 @@ class _Group:
         # One that repeats itself is the very same object, and costs nothing.
         if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
             self._lists[broker] = answer
+            self._consume_from_where = answer.consume_from_where or self._consume_from_where
             for each in answer.connections:
                 self._sdks[each.client_id] = {"language": each.language, "version": each.version}
 

@@ -20,6 +20,7 @@ from jobs.dumps.statement import (
     HeartbeatOfGroup,
     InfoQueue,
     LineSource,
+    LogicalQueue,
     LogLine,
     Offset,
     RequestMode,
@@ -95,7 +96,7 @@ def reason(text: str | bytes) -> str:
             LineSource(*BROKER),
             Connections(
                 (Connection("10.0.0.1@1", "10.0.0.1:40000", "JAVA", 401),),
-                *("CONSUME_PASSIVELY", "CLUSTERING", (("T", "TAG", "a||b"),)),
+                *("CONSUME_PASSIVELY", "CLUSTERING", None, (("T", "TAG", "a||b"),)),
             ),
         ),
         (
@@ -471,7 +472,9 @@ def test_what_the_dashboard_wrapped_is_bare() -> None:
     data = {"connectionSet": [], "consumeType": "CONSUME_POP"}
     wrapped = {"status": 0, "data": data, "errMsg": None, "connectionSet": None}
 
-    assert content(CONNECTION, json.dumps(wrapped)) == Connections((), "CONSUME_POP", None, ())
+    assert content(CONNECTION, json.dumps(wrapped)) == Connections(
+        (), "CONSUME_POP", None, None, ()
+    )
 
 
 def test_a_field_that_is_not_read_may_hold_anything() -> None:
@@ -613,6 +616,24 @@ def test_a_static_topic_has_its_logical_queues_under_the_names_that_clients_see(
     )
 
 
+def test_a_route_says_where_the_logical_queues_of_a_static_topic_lie() -> None:
+    mapping = {"bname": "b", "epoch": 7, "totalQueues": 8, "currIdMap": {"6": 3, "1": "0"}}
+    no_ids = {"-1": 0, "x": 1, "2": -1, "3": None, "9999999999": 2}
+    body = {
+        "queueDatas": [queues(8, name="b")],
+        "topicQueueMappingByBroker": {
+            "b": mapping,
+            "c": {"bname": "c", "totalQueues": 8, "currIdMap": no_ids},
+            "d": {"totalQueues": 8, "currIdMap": {"4": 0}},
+        },
+    }
+
+    assert content(ROUTE, body).logical == (
+        (LogicalQueue("__syslo__global__", 1, "b", 0), 7),
+        (LogicalQueue("__syslo__global__", 6, "b", 3), 7),
+    )
+
+
 @pytest.mark.parametrize("number", [0, 100_000])
 def test_the_bounds_of_queue_numbers_are_numbers(number: int) -> None:
     assert brokers({"queueDatas": [queues(number, name="b")]})["b"][2] == number
@@ -693,7 +714,8 @@ def test_what_a_running_info_leaves_out_is_not_known() -> None:
     said = content(INFO, '{"properties":{}}')
 
     assert (said.subscriptions, said.queues) == (None, None)
-    assert content(INFO, '{"mqTable":{},"subscriptionSet":[]}')[-2:] == ((), ())
+    said = content(INFO, '{"mqTable":{},"subscriptionSet":[]}')
+    assert (said.subscriptions, said.queues) == ((), ())
 
 
 def test_a_queue_that_does_not_say_that_it_was_dropped_was_not() -> None:

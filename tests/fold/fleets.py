@@ -143,7 +143,7 @@ class _Group:
     def _client_state(self, minute: int) -> dict[str, Any]:
         choice = self.random.choice
         is_line = choice([True, False])
-        polled = choice(["RUNNING_INFO", "REQUEST_MODE", "CONSUME_DISABLED"])
+        polled = choice(["RUNNING_INFO", "REQUEST_MODE", "CONSUME_DISABLED", "NO_OFFSETS"])
         queue = {"topic": "T", "broker_name": "b", "queue_id": 1, "dropped": choice([True, False])}
         return {
             **self.key,
@@ -158,6 +158,8 @@ class _Group:
             "error_code": choice([None, None, 1]),
             "start_timestamp": choice([None, _at(0)]),
             "consume_orderly": choice([None, False]),
+            "consume_from_where": choice([None, "CONSUME_FROM_TIMESTAMP"]),
+            "client_version": choice([None, "v2.1.0"]),
             "client_rebalance": (None, False, True)[minute % 3],
             "topic": choice([None, "T"]),
             "queue_count": choice([None, 0]),

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,11 @@ from jobs.fold.numbers import NO_NUMBER
 from jobs.judge.dossier import ClientRun, Dossier
 from tests.fold.fleets import EXPIRY_SECONDS, START
 
+_FACTS = [fact.name for fact in MEMBER_FACTS]
+#: A member as the dossier's ``ListedMembers`` have it.
+_CONNECTION = itemgetter(
+    *map(_FACTS.index, ("client_id", "client_addr", "language", "subscriptions"))
+)
 Parts = dict[tuple[str, str], set[Any]]
 
 
@@ -29,7 +35,7 @@ def fold_plainly(tables: dict[str, pa.Table]) -> dict[tuple[str, str], set[Any]]
         list_id = content_id(record_text(MEMBER_FACTS, each) for each in members)
         answers[cluster, group, *broker][time].append(("ANSWERED", list_id, time))
         topics = {each[0] for member in members for each in member[-1]}
-        connections = sorted(member[:2] for member in members)
+        connections = sorted(map(_CONNECTION, members))
         content = (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
         found[cluster, group].add(("member_list", content))
         for topic in topics:
@@ -99,6 +105,8 @@ def _reports(dossier: Dossier) -> Iterator[Any]:
         yield "mode", topic_and_mode
     for disabled in dossier.consume_disabled.items():
         yield "disabled", disabled
+    for broker_name, begins in dossier.without_offsets.items():
+        yield "without", (broker_name, tuple(sorted(begins.items())))
     for queues_of_topic in dossier.offsets.values():
         for topic, broker, queue, *lists in queues_of_topic:
             polls = zip(*[each.tolist() for each in lists], strict=True)
@@ -195,6 +203,7 @@ def _add_clients(found: Parts, rows: list[Any]) -> None:
     said: dict[Any, set[Any]] = defaultdict(set)
     modes: dict[Any, set[str]] = defaultdict(set)
     disabled: dict[Any, set[Any]] = defaultdict(set)
+    without: dict[Any, dict[Any, Any]] = defaultdict(dict)
     for row in rows:
         group = row["cluster"], row["consumer_group"]
         if row["source"] == "REQUEST_MODE":
@@ -202,6 +211,11 @@ def _add_clients(found: Parts, rows: list[Any]) -> None:
             continue
         if row["source"] == "CONSUME_DISABLED":
             disabled[*group, row["broker_name"]].add(_micros(row["snapshot_time"]))
+            continue
+        if row["source"] == "NO_OFFSETS":
+            of_broker, time = without[*group, row["broker_name"]], _micros(row["snapshot_time"])
+            begins = row["consume_from_where"] or ""
+            of_broker[time] = max(begins, of_broker.get(time) or "") or None
             continue
         at = row["logged_at" if row["source"] == "CLIENT_LOG" else "snapshot_time"]
         row["start_timestamp"] = _micros(row["start_timestamp"])
@@ -213,6 +227,8 @@ def _add_clients(found: Parts, rows: list[Any]) -> None:
         found[cluster, group].add(("mode", (topic, min(of_topic))))
     for (cluster, group, broker_name), times in disabled.items():
         found[cluster, group].add(("disabled", (broker_name, tuple(sorted(times)))))
+    for (cluster, group, broker_name), begins_at in without.items():
+        found[cluster, group].add(("without", (broker_name, tuple(sorted(begins_at.items())))))
 
 
 def _held(row: Any) -> Any:

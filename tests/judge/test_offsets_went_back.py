@@ -9,19 +9,34 @@ from jobs.judge.brokers import Absence
 from jobs.judge.dossier import Dossier, PollRun, QueueOffsets
 from jobs.judge.found import GroupFindings
 from jobs.judge.offsets_went_back import went_back
-from tests.judge.phases import at, case
+from tests.judge.phases import at, case, queue_finding
+from tests.judge.witnesses import client
 
 
-def backwards(*consumed, written=None, topic="T", masters_away=(), addresses=()):
-    """``addresses``: by minute where the master of broker-a was asked."""
-    times = np.array([at(60 * n) for n in range(len(consumed))], np.int64)
+def backwards(
+    *consumed,
+    written=None,
+    topic="T",
+    masters_away=(),
+    addresses=(),
+    every=60,
+    clients=(),
+    duplicate=None,
+):
+    """``addresses``: by minute where the master of broker-a was asked; ``every``: seconds from one
+    poll to the next; ``duplicate``: a queue that two read.
+    """
+    times = np.array([at(every * n) for n in range(len(consumed))], np.int64)
     written = np.array(written or [1000] * len(consumed), np.int64)
     queue = QueueOffsets(topic, "broker-a", 3, times, written, np.array(consumed, np.int64))
-    dossier = Dossier("C", "G", offsets={topic: [queue]})
+    dossier = Dossier("C", "G", offsets={topic: [queue]}, clients=[*clients])
+    found = GroupFindings()
+    if duplicate:
+        found = found.plus((), [queue_finding(kind="DUPLICATE", queue=("broker-a", duplicate))])
     for minute, address in enumerate(addresses):
         asked = (at(60 * minute),)
         dossier.polls.append(PollRun(("broker-a", 0), "NOT_ONLINE", asked, asked, address))
-    return list(went_back(case(dossier=dossier, masters_away=masters_away), GroupFindings()).faults)
+    return list(went_back(case(dossier=dossier, masters_away=masters_away), found).faults)
 
 
 def test_messages_that_were_consumed_are_consumed_again():
@@ -85,3 +100,47 @@ def test_a_master_that_comes_back_and_is_brought_up_by_its_clients_lost_nothing(
     away = Absence("broker-a", at(120), at(360), at(420), True, True, followed=at(120))
     slave = (100, 200, 290, 350, 450, 550, 650)
     assert backwards(*slave, 210, 700, 800, written=[999] * 10, masters_away=[away]) == []
+
+
+def test_an_offset_beyond_the_end_is_no_position():
+    """Somebody set it 360,000 too far; the client was sent back, to 180 before where it was."""
+    (fault,) = backwards(400, 500, 600, 360_100, 360_100, 420, 520)
+    assert "180 messages are consumed again" in fault.evidence
+    assert fault.evidence.endswith("from 600 to 420")
+
+
+def test_a_client_that_is_sent_back_to_the_end_consumes_nothing_again():
+    assert backwards(400, 500, 600, 360_100, 360_100, 1000, 1000) == []
+
+
+@pytest.mark.parametrize("every", [60, 120, 300])
+def test_of_two_that_commit_in_turn_the_net_counts(every):
+    consumed = (100, 200, 300, 90, 400, 190, 500, 290, 600)
+    (fault,) = backwards(*consumed, every=every)
+    assert fault.evidence.startswith("the offsets of queue 3 of broker-a went to and fro from 00:")
+    net = "3 times back: two processes commit in turn; by the net 10 messages are consumed again"
+    assert net in fault.evidence
+    assert fault.remedy.startswith("find out why two processes commit offsets of one queue")
+
+
+def test_who_has_the_lower_offset_in_its_running_info_is_named():
+    consumed = (100, 200, 300, 90, 400, 190, 500, 290, 600)
+    infos = [client("RUNNING_INFO", name, [3], times=[(at(240), at(240))]) for name in "abc"]
+    later = client("RUNNING_INFO", "d", [3], behind=(0,), times=[(at(540), at(540))])
+    infos[1] = infos[1]._replace(behind=(0,))
+    infos[2] = infos[2]._replace(behind=(7,))
+    (fault,) = backwards(*consumed, clients=[*infos, later])
+    assert "by running infos b commits the lower offset; the furthest" in fault.evidence
+
+
+def test_what_is_set_back_twice_is_consumed_again_twice():
+    (fault,) = backwards(100, 200, 300, 400, 500, 50, 400, 500, 600, 700, 100, written=None)
+    assert "1,050 messages are consumed again" in fault.evidence
+
+
+def test_where_two_read_the_queue_two_steps_back_show_that_both_commit():
+    consumed = (100, 200, 300, 90, 400, 190)
+    (fault,) = backwards(*consumed, duplicate=3)
+    assert "2 times back: two processes" in fault.evidence
+    (fault,) = backwards(*consumed, duplicate=2)
+    assert "420 messages are consumed again" in fault.evidence

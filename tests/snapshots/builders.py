@@ -120,7 +120,9 @@ def poll(
         ),
         None
         if code is not None
-        else Connections(connections, "CONSUME_PASSIVELY", "CLUSTERING", subscriptions(*topics)),
+        else Connections(
+            connections, "CONSUME_PASSIVELY", "CLUSTERING", None, subscriptions(*topics)
+        ),
         collected_at=instant(seconds if collected is None else collected),
     )
 

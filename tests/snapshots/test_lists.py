@@ -129,7 +129,7 @@ def test_every_fact_about_a_member_comes_from_somewhere():
 
 
 def answered(seconds: float, connections: tuple[Connection, ...]) -> Statement:
-    answer = Connections(connections, "CONSUME_PASSIVELY", "CLUSTERING", subscriptions("T"))
+    answer = Connections(connections, "CONSUME_PASSIVELY", "CLUSTERING", None, subscriptions("T"))
     return poll(seconds=seconds)._replace(content=answer)
 
 

@@ -1,0 +1,241 @@
+"""A broker that lost its offsets, and answers: small dumps, the truth reckoned before the run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.small_dumps import (
+    MINUTES,
+    OFFLINE,
+    TIMED_OUT,
+    asked,
+    instant,
+    members,
+    of_broker,
+    offsets,
+    rounds,
+    route,
+    with_slave,
+)
+from tests.support.audited import queues
+
+LEFT = 3
+LOST = 8
+
+
+def away(minute, name=""):
+    """The offsets of a group that left at 10:03; 100 messages a minute come to each queue."""
+    return 100 * minute + 9, 100 * min(minute, LEFT)
+
+
+def is_listed(minute, _name=""):
+    return OFFLINE if minute >= LEFT else [f"10.0.0.{n}@{n}" for n in range(4)]
+
+
+def lost(minute, name):
+    """Broker-a has no offset from 10:08 on."""
+    return {} if name == "broker-a" and minute >= LOST else away(minute)
+
+
+def begins(lines, where):
+    """The lists, whose members begin there without an offset."""
+    for each in lines:
+        if each["kind"] == "consumer_connection" and "body" in each:
+            body = json.loads(each["body"]) | {"consumeFromWhere": where}
+            yield each | {"body": json.dumps(body)}
+        else:
+            yield each
+
+
+def of_kind(found, kind="OFFSETS_GONE"):
+    return [each for each in found["group_faults"] if each["fault"] == kind]
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("CONSUME_FROM_LAST_OFFSET", "reads from the end"),
+        ("CONSUME_FROM_FIRST_OFFSET", "reads from the beginning (consumeFromWhere"),
+        ("CONSUME_FROM_TIMESTAMP", "reads from consumeTimestamp"),
+        ("WHEREVER", "from the beginning or from the end"),
+    ],
+)
+def test_offsets_that_are_gone_are_told_with_where_the_group_begins(audit, where, words):
+    found = audit(begins(rounds(listed=is_listed, read=lost), where))
+    (fault,) = of_kind(found)
+    assert (fault["topic"], fault["broker_names"]) == ("T", ["broker-a"])
+    assert (fault["first_seen"], fault["last_seen"]) == (instant(480), instant(840))
+    assert (fault["ongoing"], fault["severity"]) == (True, "WARNING")
+    assert fault["evidence"].startswith(
+        "since 10:08:00 UTC broker-a answers without any offset of the group; until 10:07:00 UTC "
+        "it had those of queues 0-3 of broker-a, where 1,636 messages waited; at its next start"
+    )
+    assert words in fault["evidence"]
+    at = round(instant(420).timestamp() * 1000)
+    assert f"mqadmin resetOffsetByTime -g G -t T -s {at}" in fault["remedy"]
+
+
+def test_it_is_told_at_once(audit):
+    (fault,) = of_kind(audit(rounds(is_listed, lost, minutes=range(LOST + 1))))
+    assert (fault["first_seen"], fault["persistence"]) == (instant(480), "PERSISTENT")
+
+
+def test_the_broker_that_came_back_without_them_is_its_event(audit):
+    """Broker-a restarts: at 10:06 and 10:07 it does not answer, and no route has its master."""
+
+    def lines(minute):
+        is_away = minute in (6, 7)
+        for each in asked(minute, is_listed, lost):
+            is_of_a = each.get("broker_name") == "broker-a"
+            if is_of_a and is_away and each["kind"] == "consume_stats":
+                continue
+            if is_of_a and is_away:
+                yield {k: v for k, v in each.items() if k != "body"} | TIMED_OUT
+            elif each["kind"] == "topic_route":
+                addrs = with_slave("broker-a")
+                if is_away:
+                    del addrs["broker-a"]["0"]
+                yield route(60 * minute, "broker-a", "broker-b", addrs=addrs)
+            else:
+                yield each
+
+    found = audit(each for minute in MINUTES for each in lines(minute))
+    (fault,) = of_kind(found)
+    assert "the master of broker-a was away from 10:06:00 to 10:08:00 UTC" in fault["evidence"]
+    (event,) = (each for each in found["events"] if each["event_id"] == fault["event_id"])
+    assert (event["kind"], event["subject"]) == ("MASTER_LEFT", "broker-a")
+
+
+def test_by_pop_the_broker_begins_anew(audit):
+    def lines():
+        yield from rounds(is_listed, lost)
+        mode = {"topic": "T", "consumerGroup": "G", "mode": "POP", "popShareQueueNum": 0}
+        for minute in MINUTES:
+            body = {"messageRequestModeMap": {"T": {"G": mode}}}
+            yield of_broker("message_request_mode", 60 * minute + 30, "broker-a", body)
+
+    (fault,) = of_kind(audit(lines()))
+    assert "by POP the broker itself keeps the offsets" in fault["evidence"]
+
+
+def silent(minute, name):
+    """No answer about the group's offsets at broker-a from 10:08 on."""
+    return None if name == "broker-a" and minute >= LOST else away(minute)
+
+
+def never(minute, name):
+    """Broker-a never had an offset of the group."""
+    return {} if name == "broker-a" else away(minute)
+
+
+def nothing_committed(minute, name):
+    """Nor were there any but zeros."""
+    return ({} if minute >= LOST else (9, 0)) if name == "broker-a" else away(minute)
+
+
+@pytest.mark.parametrize("read", [silent, never, nothing_committed])
+def test_what_did_not_come_or_was_never_there_is_not_gone(audit, read):
+    assert of_kind(audit(rounds(is_listed, read))) == []
+
+
+def test_an_error_is_no_answer_without_offsets(audit):
+    def lines(minute):
+        yield from asked(minute, is_listed, silent)
+        if minute >= LOST:
+            yield of_broker("consume_stats", 60 * minute + 11, "broker-a", TIMED_OUT)
+
+    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
+
+
+def test_the_answer_of_a_slave_shows_nothing_of_its_master(audit):
+    def lines(minute):
+        yield from asked(minute, is_listed, silent)
+        if minute >= LOST:
+            yield offsets(60 * minute + 11, "broker-a", {}) | {"broker_id": 1}
+
+    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
+
+
+def test_an_answer_about_another_topic_in_the_same_round_shows_that_it_has_some(audit):
+    def lines(minute):
+        yield from asked(minute, is_listed, away)
+        yield offsets(60 * minute + 30, "broker-a", {})
+
+    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
+
+
+@pytest.mark.parametrize(("stays", "is_found"), [(True, True), (False, False)])
+def test_a_broker_at_a_new_address_lost_them_unless_two_of_one_name_answer_in_turn(
+    audit, stays, is_found
+):
+    """From 10:08 on another broker-a answers, in each round, or in each other one."""
+
+    def lines(minute):
+        is_other = minute >= LOST and (stays or minute % 2 == 0)
+        for each in asked(minute, is_listed, lost if is_other else away):
+            is_of_other = is_other and each.get("broker_name") == "broker-a"
+            yield each | ({"broker_addr": "10.9.9.9:10911"} if is_of_other else {})
+
+    assert bool(of_kind(audit(each for minute in MINUTES for each in lines(minute)))) == is_found
+
+
+def test_a_topic_that_was_deleted_on_the_broker_has_no_offsets_to_lose(audit):
+    def lines(minute):
+        for each in asked(minute, is_listed, lost):
+            is_late_route = each["kind"] == "topic_route" and minute >= LOST
+            yield route(60 * minute, "broker-b") if is_late_route else each
+
+    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
+
+
+@pytest.mark.parametrize(("rounds_without", "is_found"), [(1, False), (4, True)])
+def test_members_that_run_commit_again_what_they_know(audit, rounds_without, is_found):
+    """At the end of the window; of a group that runs more than one round has to show it."""
+
+    def running(minute, name):
+        is_lost = name == "broker-a" and minute >= len(MINUTES) - rounds_without
+        return {} if is_lost else (100 * minute + 9, 100 * minute)
+
+    assert bool(of_kind(audit(rounds(read=running)))) == is_found
+
+
+def test_offsets_that_are_there_again_were_not_lost_for_long(audit):
+    def running(minute, name):
+        is_lost = name == "broker-a" and minute in (8, 9)
+        return {} if is_lost else (100 * minute + 9, 100 * minute)
+
+    found = audit(rounds(read=running))
+    assert (found["group_faults"], queues(found["stalled_queues"])) == ([], set())
+
+
+def test_of_members_that_subscribe_to_other_topics_a_broker_gives_none(audit):
+    """A release of a POP group: from 10:08 on it subscribes to U alone."""
+
+    def lines(minute):
+        for each in asked(minute, read=lost):
+            is_list = each["kind"] == "consumer_connection" and minute >= LOST
+            name = each.get("broker_name", "")
+            second = 60 * minute + 1 + (name == "broker-b")
+            ids = [f"10.0.0.{n}@{n}" for n in range(4)]
+            yield members(second, name, ids, topics=("U",)) if is_list else each
+        yield route(60 * minute, "broker-a", "broker-b", topic="U")
+
+    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
+
+
+def test_a_group_that_began_anew_at_the_beginning_went_back(audit):
+    """It comes again at 10:11, and reads from the beginning what it had read."""
+
+    def listed(minute, name):
+        return is_listed(0) if minute >= 11 else is_listed(minute)
+
+    def read(minute, name):
+        begins_anew = name == "broker-a" and minute >= 11
+        return (100 * minute + 9, 20 * (minute - 10)) if begins_anew else lost(minute, name)
+
+    found = audit(rounds(listed, read))
+    (gone,), (back,) = of_kind(found), of_kind(found, "OFFSETS_WENT_BACK")
+    assert (gone["last_seen"], gone["ongoing"]) == (instant(600), False)
+    assert (back["last_seen"], back["broker_names"]) == (instant(660), ["broker-a"])
