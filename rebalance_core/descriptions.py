@@ -365,9 +365,7 @@ def _cut_off(state: State) -> Iterator[Text]:
     subscribed = {member.client_id: member for member in state.members if member.subscribed}
     lost = repairs.lost_brokers(state)
     cut_off = grouped(
-        (name, each)
-        for each, name in state.unreachable
-        if each in subscribed and name not in lost
+        (name, each) for each, name in state.unreachable if each in subscribed and name not in lost
     )
     for broker_name, client_ids in sorted(cut_off.items()):
         template = "{clients} [does|do] not reach {broker} and [reads|read] no queue of it"
@@ -416,21 +414,25 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
         "which no broker registers any more"
     )
     brokers = tuple(sorted({b.broker_name for b in state.brokers}))
-    forgetting = {broker: less for broker, less in _lacking(state).items() if broker[0] in lost}
+    forgetting = grouped(
+        (name, client_id)
+        for client_id, name in state.unreachable
+        if findings and client_id is not None and name in lost
+    )
     forgotten = [
         Text(
             "the list of {broker} lacks {clients}: a client of {nameservers}, which {name} is "
             "missing at, sends it no heartbeats and reads nothing of it",
-            broker=named_broker(*broker),
-            clients=_and(sorted(less)),
+            broker=name,
+            clients=_and(sorted({*client_ids})),
             nameservers=_and(
                 route.namesrv_addr
                 for route in state.topic_routes
-                if route.brokers and broker[0] not in {each.broker_name for each in route.brokers}
+                if route.brokers and name not in {each.broker_name for each in route.brokers}
             ),
-            name=broker[0],
+            name=name,
         )
-        for broker, less in forgetting.items()
+        for name, client_ids in sorted(forgetting.items())
     ]
     return Description(
         _sentences(differ, *forgotten, _effect(findings)),

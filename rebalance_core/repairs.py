@@ -284,9 +284,7 @@ def brokers_without_group(state: State) -> tuple[BrokerId, ...]:
     return tuple(sorted(broker for broker in state.offline_brokers if broker[0] in names))
 
 
-def add_group_to_brokers(
-    situation: Situation, only: Collection[str] | None = None
-) -> Situation:
+def add_group_to_brokers(situation: Situation, only: Collection[str] | None = None) -> Situation:
     """The brokers that do not have the group have it, and list the members that the others list;
     with ``only``, those of these names.
     """

@@ -16,6 +16,9 @@ from .grouping import grouped
 PERM_READ = 4
 PERM_WRITE = 2
 MASTER_ID = 0
+#: The beginning of the broker names under which clients see the queues of static topics: nobody is
+#: there to be asked (``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX`` 5.0.0 to 5.3.3).
+MOCK_BROKER = "__syslo__"
 
 #: The percentage at which the member subscribes for sure.
 SURE = 100
@@ -118,6 +121,11 @@ class RouteBroker:
     def has_master(self) -> bool:
         """True if the route has the master's address, or does not say which addresses it has."""
         return MASTER_ID in (self.broker_ids or (MASTER_ID,))
+
+    @property
+    def is_mock(self) -> bool:
+        """True if no server has the name: the queues are the logical ones of a static topic."""
+        return self.broker_name.startswith(MOCK_BROKER)
 
     @property
     def has_address(self) -> bool:
