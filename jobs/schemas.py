@@ -254,6 +254,10 @@ perm int 0..15: permission bits: READ 4, WRITE 2
 read_queue_nums int 0..: consumers see queues 0 to this - 1
 write_queue_nums int 0..: producers write to queues 0 to this - 1
 zone_name string?: the zone that the broker is in
+broker_addrs strings?: the addresses of broker_ids, in their order; null: the dump does not have
+    them
+enable_acting_master boolean?: whether the nameserver gives a slave as id 0 where there is no
+    master; null: the dump does not have it
 
 route_polls: cluster, snapshot_time, namesrv_addr, topic: one nameserver asked for a route
 cluster, snapshot_time, namesrv_addr, topic
@@ -326,6 +330,7 @@ NESTED_VALUES: Mapping[str, Mapping[str, str]] = {
     "subscriptions": {"topic": ""},
     "doubtful_topics": {"topic": "", "percent": "0..100"},
     "broker_ids": {"": ""},
+    "broker_addrs": {"": ""},
     "behind": {"": "0.."},
     "queues": {"topic": "", "broker_name": "", "queue_id": "-1.."},
     "activities": {

@@ -310,8 +310,8 @@ def unify_list(broker_name: str) -> Change:
         names = {name for name, _ in brokers}
         _require("a broker that gave a list of the group", broker_name, names)
         for broker in sorted(brokers):
-            if broker[0] == broker_name and unify_lists(situation, broker) is not situation:
-                yield {"broker": named_broker(*broker), "only": broker}
+            if broker[0] == broker_name and unify_lists(situation, [broker]) is not situation:
+                yield {"broker": named_broker(*broker), "only": [broker]}
 
     step = "{broker} lists every member"
     text = Text(step, broker=broker_name)
@@ -415,7 +415,7 @@ def _add_broker(situation: Situation, nameserver: str, broker: str, number: int)
     lists, new = situation.state.client_lists, ClientList(broker, 0, ())
     if not lists or new.broker in {entry.broker for entry in lists}:
         return changed
-    return unify_lists(with_state(changed, client_lists=(*lists, new)), new.broker)
+    return unify_lists(with_state(changed, client_lists=(*lists, new)), [new.broker])
 
 
 def _remove_broker(situation: Situation, nameserver: str, broker: str) -> Situation:

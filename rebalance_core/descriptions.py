@@ -23,7 +23,7 @@ from .strategies.base import AllocationStrategy
 from .strategies.by_machine_room import MachineRoomUnfiltered
 from .strategies.sdk import Sdk, sdk_of
 from .texts import Text, TextValue, for_slots
-from .views import asked_brokers
+from .views import BrokerId, asked_brokers
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC"
@@ -319,15 +319,23 @@ def _describe_members(
     return describe
 
 
+def _lacking(state: State) -> dict[BrokerId, Counter[str]]:
+    """The client ids that the list of each broker lacks, as often as another list has them more;
+    of the brokers that clients of the topic ask.
+    """
+    most = reduce(or_, (entry.copies for entry in lists_of_topic(state)), Counter[str]())
+    asked = asked_brokers(state.brokers)
+    lists = sorted(state.client_lists, key=attrgetter("broker"))
+    lacking = {entry.broker: most - entry.copies for entry in lists if entry.broker in asked}
+    return {broker: fewer for broker, fewer in lacking.items() if fewer}
+
+
 def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
-    most = reduce(or_, (entry.copies for entry in lists_of_topic(situation.state)), Counter[str]())
-    asked = asked_brokers(situation.state.brokers)
-    lists = sorted(situation.state.client_lists, key=attrgetter("broker"))
-    every = {entry.broker: entry.copies for entry in lists}
-    listed = {broker: times for broker, times in every.items() if broker in asked}
-    lacking = {broker: sorted(most.keys() - has.keys()) for broker, has in listed.items()}
+    state, lost = situation.state, repairs.lost_brokers(situation.state)
+    fewer = {broker: less for broker, less in _lacking(state).items() if broker[0] not in lost}
+    listed = {entry.broker: entry.copies for entry in state.client_lists}
+    lacking = {broker: sorted(less.keys() - listed[broker]) for broker, less in fewer.items()}
     short = {broker: client_ids for broker, client_ids in lacking.items() if client_ids}
-    fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
     differences = [
         Text(
             "the list of {broker} lacks {clients}, which other brokers list",
@@ -339,16 +347,17 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
     if fewer and not short:
         differences = [Text("the brokers list an id a different number of times")]
     # A list that did not come lacks nobody: who does not reach that broker is known all the same.
-    unreached = sorted((name, each) for each, name in situation.state.unreachable if each)
+    unreached = sorted((name, each) for each, name in state.unreachable if each)
     if fewer or not unreached:
-        lists_lack = fewer or {broker: most - times for broker, times in every.items()}
         unreached = [
-            (named_broker(*broker), each) for broker, ids in lists_lack.items() for each in ids
+            (named_broker(*broker), each)
+            for broker, less in (fewer or _lacking(state)).items()
+            for each in less
         ]
     return Description(
         _sentences(
             *differences,
-            *_cut_off(situation.state),
+            *_cut_off(state),
             Text(
                 "a client asks a random broker at every rebalance, so the shares change from one "
                 "to the next"
@@ -374,7 +383,10 @@ def _cut_off(state: State) -> Iterator[Text]:
     expected there. Where the group's table alone shows what a client subscribes to, that may be so.
     """
     subscribed = {member.client_id: member for member in state.members if member.subscribed}
-    cut_off = grouped((name, each) for each, name in state.unreachable if each in subscribed)
+    lost = repairs.lost_brokers(state)
+    cut_off = grouped(
+        (name, each) for each, name in state.unreachable if each in subscribed and name not in lost
+    )
     for broker_name, client_ids in sorted(cut_off.items()):
         template = "{clients} [does|do] not reach {broker} and [reads|read] no queue of it"
         yield _about_clients(sorted(client_ids), template, broker=broker_name)
@@ -414,7 +426,7 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
 
 
 def _routes(situation: Situation, findings: list[Finding]) -> Description:
-    state = situation.state
+    state, lost = situation.state, repairs.lost_brokers(situation.state)
     routes = joined(map(_route, state.topic_routes))
     differ = Text("the nameservers differ on {topic}: {routes}", topic=state.topic, routes=routes)
     remedy = Text(
@@ -422,7 +434,32 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
         "which no broker registers any more"
     )
     brokers = tuple(sorted({b.broker_name for b in state.brokers}))
-    return Description(_sentences(differ, _effect(findings)), remedy, broker_names=brokers)
+    forgetting = grouped(
+        (name, client_id)
+        for client_id, name in state.unreachable
+        if findings and client_id is not None and name in lost
+    )
+    forgotten = [
+        Text(
+            "the list of {broker} lacks {clients}: a client of {nameservers}, which {name} is "
+            "missing at, sends it no heartbeats and reads nothing of it",
+            broker=name,
+            clients=_and(sorted({*client_ids})),
+            nameservers=_and(
+                route.namesrv_addr
+                for route in state.topic_routes
+                if route.brokers and name not in {each.broker_name for each in route.brokers}
+            ),
+            name=name,
+        )
+        for name, client_ids in sorted(forgetting.items())
+    ]
+    return Description(
+        _sentences(differ, *forgotten, _effect(findings)),
+        remedy,
+        client_ids=tuple(sorted(set[str]().union(*forgetting.values()))),
+        broker_names=brokers,
+    )
 
 
 def _route(route: TopicRoute) -> Text:

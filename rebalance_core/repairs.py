@@ -29,7 +29,7 @@ from .strategies.base import AllocationStrategy, copy_id
 from .strategies.by_config import ByConfig
 from .strategies.by_machine_room import ByMachineRoom
 from .strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
-from .views import asked_brokers, readable_by_some, readable_queues
+from .views import BrokerId, asked_brokers, readable_by_some, readable_queues
 
 DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
 STALE_CHANNEL = "STALE_CHANNEL"
@@ -231,16 +231,17 @@ def most_copies(lists: Iterable[ClientList]) -> dict[str, list[Member]]:
     return most
 
 
-def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Situation:
+def unify_lists(situation: Situation, only: Collection[BrokerId] | None = None) -> Situation:
     """Every broker gives the union of all lists, of each id as often as the longest has it.
 
     So every client reaches every broker that has the group. Copies stay, for this must not mend a
-    stale channel as well. With ``only``, a broker's name and id, this one alone does.
+    stale channel as well. With ``only``, names and ids of brokers, these alone do.
     """
     most = most_copies(lists_of_topic(situation.state))
+    names = None if only is None else {name for name, _ in only}
 
     def completed(entry: ClientList) -> Iterable[Member]:
-        if only not in (None, entry.broker):
+        if only is not None and entry.broker not in only:
             return entry.members
         here = entry.copies
         missing = [
@@ -253,21 +254,42 @@ def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Si
     unreachable = (
         (client_id, name)
         for client_id, name in situation.state.unreachable
-        if client_id is None or (only is not None and only[0] != name)
+        if client_id is None or (names is not None and name not in names)
     )
     return with_state(with_members(situation, completed), unreachable=tuple(unreachable))
 
 
-def brokers_without_group(state: State) -> tuple[tuple[str, int], ...]:
+def lost_brokers(state: State) -> frozenset[str]:
+    """The brokers that a nameserver's route has and another one's lacks.
+
+    Clients of the other one forget such a broker (``MQClientInstance.cleanOfflineBroker`` 4.9.4 to
+    5.3.3, each 30 s), send it no heartbeat, and are in its list no more: what that list lacks has
+    its root in the route. Clients of a nameserver that gives no route keep what they have.
+    """
+    names = [frozenset(each.broker_name for each in route.brokers) for route in state.topic_routes]
+    given = [*filter(None, names)] or [frozenset()]
+    return frozenset[str]().union(*given).difference(frozenset.intersection(*given))
+
+
+def reach_brokers(situation: Situation) -> Situation:
+    """Every broker that no nameserver has lost gives the union of all lists: ``unify_lists``."""
+    lost = lost_brokers(situation.state)
+    lists = situation.state.client_lists
+    return unify_lists(situation, [each.broker for each in lists if each.broker_name not in lost])
+
+
+def brokers_without_group(state: State) -> tuple[BrokerId, ...]:
     """(name, id) of the brokers that do not have the group while others list its members."""
     names = {broker for client_id, broker in state.unreachable if client_id is None}
     return tuple(sorted(broker for broker in state.offline_brokers if broker[0] in names))
 
 
-def add_group_to_brokers(situation: Situation) -> Situation:
-    """The brokers that do not have the group have it, and list the members that the others list."""
+def add_group_to_brokers(situation: Situation, only: Collection[str] | None = None) -> Situation:
+    """The brokers that do not have the group have it, and list the members that the others list;
+    with ``only``, those of these names.
+    """
     state = situation.state
-    without = brokers_without_group(state)
+    without = [each for each in brokers_without_group(state) if only is None or each[0] in only]
     if not without:
         return situation
     longest = max(lists_of_topic(state), key=lambda entry: len(entry.members), default=None)
@@ -280,13 +302,18 @@ def add_group_to_brokers(situation: Situation) -> Situation:
         situation,
         client_lists=(*state.client_lists, *added),
         offline_brokers=tuple(one for one in state.offline_brokers if one not in without),
-        unreachable=tuple(pair for pair in state.unreachable if pair[0] is not None),
+        unreachable=tuple(
+            (client_id, name)
+            for client_id, name in state.unreachable
+            if client_id is not None or (only is not None and name not in only)
+        ),
     )
 
 
 def unify_routes(situation: Situation) -> Situation:
     """Every nameserver gives the route that most give, of several such that with most queues, and
-    then with most masters. A master that some route lacked lists whom the others list.
+    then with most masters. A master, or a broker, that some route lacked lists whom the others
+    list: see ``lost_brokers``.
     """
     state = situation.state
     distinct = Counter(frozenset(route.brokers) for route in state.topic_routes)
@@ -304,10 +331,10 @@ def unify_routes(situation: Situation) -> Situation:
     routes = tuple(replace(route, brokers=chosen.brokers) for route in state.topic_routes)
     without = {broker.broker_name for broker in state.brokers if not broker.has_master}
     found = {broker.broker_name for broker in chosen.brokers if broker.has_master} & without
-    unified = with_state(situation, topic_routes=routes)
-    for broker_name in sorted(found):
-        unified = unify_lists(unified, only=(broker_name, MASTER_ID))
-    return unified
+    lost = lost_brokers(state).intersection(broker.broker_name for broker in chosen.brokers)
+    unified = add_group_to_brokers(with_state(situation, topic_routes=routes), lost)
+    of_lost = (each.broker for each in state.client_lists if each.broker_name in lost)
+    return unify_lists(unified, {*of_lost, *((name, MASTER_ID) for name in found)})
 
 
 def bring_masters_back(situation: Situation) -> Situation:
@@ -428,7 +455,7 @@ REPAIRS: Mapping[str, Repair] = {
     MANUAL_ASSIGNMENT: unlist_choosers,
     MIXED_MESSAGE_MODEL: unlist_broadcasters,
     MIXED_REQUEST_MODE: let_all_pull,
-    BROKER_VIEW_DIVERGENCE: unify_lists,
+    BROKER_VIEW_DIVERGENCE: reach_brokers,
     GROUP_NOT_ON_BROKER: add_group_to_brokers,
     ROUTE_DIVERGENCE: unify_routes,
     MASTER_AWAY: bring_masters_back,

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from .grouping import grouped
+from .message_queue import MOCK_BROKER_PREFIX
 
 PERM_READ = 4
 PERM_WRITE = 2
@@ -118,6 +119,11 @@ class RouteBroker:
     def has_master(self) -> bool:
         """True if the route has the master's address, or does not say which addresses it has."""
         return MASTER_ID in (self.broker_ids or (MASTER_ID,))
+
+    @property
+    def is_mock(self) -> bool:
+        """True if no server has the name: the queues are the logical ones of a static topic."""
+        return self.broker_name.startswith(MOCK_BROKER_PREFIX)
 
     @property
     def has_address(self) -> bool:

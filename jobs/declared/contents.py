@@ -48,7 +48,8 @@ MEMBER_FACTS = (
     Fact("subscriptions", SUBSCRIPTIONS),
 )
 
-#: All of a broker in a route, in order; its ids in ascending order.
+#: All of a broker in a route, in order; its ids in ascending order. The first of them decide who
+#: takes what, and are the core's ``RouteBroker``; the others say which server it is.
 ROUTE_FACTS = (
     Fact("broker_name", pa.string()),
     Fact("broker_ids", pa.list_(pa.int64())),
@@ -56,6 +57,8 @@ ROUTE_FACTS = (
     Fact("read_queue_nums", pa.int32()),
     Fact("write_queue_nums", pa.int32()),
     Fact("zone_name", pa.string()),
+    Fact("broker_addrs", pa.list_(pa.string())),
+    Fact("enable_acting_master", pa.bool_()),
 )
 
 
@@ -72,8 +75,8 @@ def content_id(records: Iterable[str]) -> str:
 def record_text(facts: Sequence[Fact], values: Iterable[Any]) -> str:
     """The text of a record: one value for each fact; structs within arrays are tuples in order.
 
-    >>> record_text(ROUTE_FACTS, ("b", [0, 1], 6, 4, 4, None))
-    '1:b2:1:01:11:61:41:4-'
+    >>> record_text(ROUTE_FACTS, ("b", [0, 1], 6, 4, 4, None, ["h:1", "h:2"], False))
+    '1:b2:1:01:11:61:41:4-2:3:h:13:h:25:false'
     """
     return "".join([value_text(value) for _, value in zip(facts, values, strict=True)])
 

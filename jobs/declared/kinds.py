@@ -37,6 +37,7 @@ OFFSETS_WENT_BACK = "OFFSETS_WENT_BACK"
 OFFSETS_GONE = "OFFSETS_GONE"
 READ_TWICE = "READ_TWICE"
 MESSAGES_FAIL = "MESSAGES_FAIL"
+DUPLICATE_BROKER_NAME = "DUPLICATE_BROKER_NAME"
 SECRET_IN_CLIENT_ID = "SECRET_IN_CLIENT_ID"  # noqa: S105 - the name of a fault
 
 HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
@@ -174,6 +175,8 @@ READ_TWICE: Messages are read twice. Brokers give the group more messages than i
     and no list shows who reads them a second time.
 MESSAGES_FAIL: Nearly all messages fail. The listener fails on nearly every message: messages come
     again, and are given up in the end.
+DUPLICATE_BROKER_NAME: Several brokers have one name. Each takes the place of the other in the route
+    when it registers: clients ask and read now one and now the other.
 SECRET_IN_CLIENT_ID: A client id holds a secret. It is masked here, but everybody who lists the
     members can read it.
 UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, clears the finding.

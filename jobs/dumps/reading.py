@@ -41,6 +41,7 @@ from .statement import (
     LogicalQueue,
     LogLine,
     Route,
+    SharedName,
     Statement,
     log_of,
 )
@@ -98,7 +99,9 @@ class Counts:
     each kind. ``refused_by``: by slice those of each sender, but for damage and for what is of
     another time than most. ``answers``: the lines of each server, by kind and error, of lists and
     of ``ERRORS``. ``left_out``: by cluster and what it is the number that a collector left
-    out in each round. ``damage``: by slice. ``endings``: by slice why its file lacks lines.
+    out in each round. ``clusters``: by cluster and broker name those in which nameservers have the
+    name, where they are several. ``damage``: by slice. ``endings``: by slice why its file lacks
+    lines.
     ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
     ``collected_at``. ``mapped``: by cluster and static topic where its logical queues lie.
@@ -113,6 +116,7 @@ class Counts:
     refused_by: dict[int, dict[LineSender, RefusedLines]] = field(default_factory=dict)
     answers: Counter[LineSender] = field(default_factory=Counter)
     left_out: dict[tuple[str, str], dict[Instant, int]] = field(default_factory=dict)
+    clusters: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     damage: dict[int, Damage] = field(default_factory=dict)
     endings: dict[int, Text] = field(default_factory=dict)
     days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
@@ -136,6 +140,8 @@ class Counts:
             for key, of_rounds in part.left_out.items():
                 for round_, number in of_rounds.items():
                     whole.add_left_out(key, round_, number)
+            for of_name, clusters in part.clusters.items():
+                whole.clusters.setdefault(of_name, set()).update(clusters)
             for number, damage in part.damage.items():
                 whole.damage.setdefault(number, Damage()).add(damage)
             whole.endings |= part.endings
@@ -274,6 +280,10 @@ class _Reading:
     def _hold(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
             content = statement.content
+            if isinstance(content, SharedName):
+                of_name = statement.cluster, content.broker_name
+                self._counts.clusters.setdefault(of_name, set()).update(content.clusters)
+                continue
             if isinstance(content, LeftOut):
                 round_ = statement.snapshot_time or statement.collected_at
                 self._counts.add_left_out((statement.cluster, content.what), round_, content.number)

@@ -25,9 +25,10 @@ KINDS = (
 #: The word of a collector on what it left out: a statement of no group or topic, which is counted
 #: where it is read.
 LEFT_OUT = "left_out"
-#: The brokers that a nameserver knows, and the topics of which a broker has offsets: the collector
-#: asks by them. Understood too, but no statement, for no rule asks for them.
+#: The brokers that a nameserver knows: what it has in several clusters is counted, too.
 CLUSTER_INFO = "cluster_info"
+#: The topics of which a broker has offsets: the collector asks by them. Understood too, but no
+#: statement, for no rule asks for them.
 CONSUMER_TOPICS = "consumer_topics"
 
 #: (topic, expression type, expression), as ``contents.SUBSCRIPTION_FIELDS``; a member's are sorted
@@ -79,6 +80,10 @@ class RouteEntry(NamedTuple):
     read_queue_nums: int
     write_queue_nums: int
     zone_name: str | None
+    #: The addresses of the ids, in their order.
+    broker_addrs: tuple[str, ...] | None = None
+    #: True: where there is no master, the nameserver gives a slave as id 0.
+    enable_acting_master: bool | None = None
 
 
 class LogicalQueue(NamedTuple):
@@ -194,6 +199,13 @@ class LeftOut(NamedTuple):
     number: int
 
 
+class SharedName(NamedTuple):
+    """A broker name that a nameserver has in several clusters (ClusterInfo.clusterAddrTable)."""
+
+    broker_name: str
+    clusters: tuple[str, ...]
+
+
 class LogLine(NamedTuple):
     """A rebalance line of a client's log; ``printed`` is its time as if it were UTC."""
 
@@ -216,6 +228,7 @@ Content: TypeAlias = (
     | RequestMode
     | GroupFlags
     | LeftOut
+    | SharedName
     | LogLine
     | None
 )

@@ -20,7 +20,7 @@ from .cache import Cache
 from .parsing import parse_json
 from .repeated import Timeless, without_times
 from .senders import MOST_SENDERS, OTHERS, LineSender, sender_of
-from .statement import CONSUMER_CONNECTION, KINDS, LEFT_OUT, Content, LineSource, Statement
+from .statement import CONSUMER_CONNECTION, KINDS, Content, LineSource, Statement
 from .times import PlausibleTimes, iso_of
 from .typed import LINES, LineKind, ParsedBody, read_body
 from .values import BoundError, LineError, Value, as_text, expected, integer_in, is_java_int
@@ -207,8 +207,8 @@ class StatementReader:
             message = read.message if source.error_message is None else source.error_message
             source = self._same(source._replace(error_code=code, error_message=message))
         contents = read.contents if source.error_code is None else _NOTHING.contents
-        if name not in (*KINDS, LEFT_OUT):
-            contents = ()
+        if name not in KINDS:
+            contents = tuple(each for each in contents if each[1] is not None)
         of_subjects = [(subject or group or "", content) for group, content in contents]
         understood = self._tally((name, who), envelope)
         return _Meaning(name, cluster, source, tuple(of_subjects), understood), times

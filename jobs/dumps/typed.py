@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from rebalance_core.message_queue import MOCK_BROKER_PREFIX, is_dead_letters
 from rebalance_core.state import BROADCASTING, CLUSTERING, POP, PULL
@@ -49,7 +49,8 @@ _LONGEST_WORDS = 200
 
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
-#: The scope that drops its underscores (``TopicQueueMappingUtils.getMockBrokerName``).
+#: The scope of which the mock broker's name drops the underscores
+#: (``TopicQueueMappingUtils.getMockBrokerName``).
 _GLOBAL_SCOPE = "__global__"
 
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
@@ -236,25 +237,35 @@ def _route(body: Fields, _: str) -> ParsedBody:
     numbers_of_scopes = _numbers_of_scopes(mappings)
     entries = []
     for name in dict.fromkeys([*brokers, *numbers]):
-        broker_ids, zone_name = brokers.get(name, ((), None))
+        broker_ids, zone_name, addrs, acts = brokers.get(name, _NO_BROKER)
         perm, *queue_numbers = numbers.get(name, (0, 0, 0))
         reads, writes = (0, 0) if numbers_of_scopes else queue_numbers
-        entries.append(statement.RouteEntry(name, broker_ids, perm, reads, writes, zone_name))
+        facts = name, broker_ids, perm, reads, writes, zone_name, addrs, acts
+        entries.append(statement.RouteEntry(*facts))
     for scope, number in numbers_of_scopes.items():
         entries.append(statement.RouteEntry(_mock_broker(scope), (), 6, number, number, None))
     return _one(statement.Route(tuple(entries), tuple(sorted(_logical_queues(mappings)))))
 
 
-def _brokers(given: Iterable[Fields]) -> dict[str, tuple[tuple[int, ...], str | None]]:
-    """The ids and the zone of each broker name; the first one counts."""
-    brokers: dict[str, tuple[tuple[int, ...], str | None]] = {}
+#: The ids of a broker name, its zone, the addresses of the ids, and ``enableActingMaster``.
+_Addressed: TypeAlias = tuple[tuple[int, ...], str | None, tuple[str, ...] | None, bool | None]
+_NO_BROKER: _Addressed = ((), None, None, None)
+
+
+def _brokers(given: Iterable[Fields]) -> dict[str, _Addressed]:
+    """The ids of each broker name with their addresses; the first one counts."""
+    brokers: dict[str, _Addressed] = {}
     for fields in given:
         name = as_text(fields.get("brokerName"))
         if not name:
             raise LineError("expected every brokerData to have a brokerName")
-        keys = map(integer_in, as_map(fields.get("brokerAddrs")))
-        ids = sorted(key for key in keys if key is not None)
-        brokers.setdefault(name, (tuple(ids), as_text(fields.get("zoneName"))))
+        given_addrs = as_map(fields.get("brokerAddrs")).items()
+        of_ids = {id_: addr for key, addr in given_addrs if (id_ := integer_in(key)) is not None}
+        ids = tuple(sorted(of_ids))
+        addrs = tuple(as_text(of_ids[each]) or "" for each in ids)
+        acts = fields.get("enableActingMaster")
+        others = addrs, acts if isinstance(acts, bool) else None
+        brokers.setdefault(name, (ids, as_text(fields.get("zoneName")), *others))
     return brokers
 
 
@@ -504,14 +515,27 @@ def _needed(body: Fields, name: str) -> Any:
     return body[name]
 
 
-def _unused(field: str, kind: type) -> Callable[[Fields, str], ParsedBody]:
-    """Reads a body that makes no statement, and is to have a field of a type."""
+def _topic_list(body: Fields, _: str) -> ParsedBody:
+    """TopicList, which makes no statement."""
+    as_type(list, _needed(body, "topicList"))
+    return ParsedBody(())
 
-    def read(body: Fields, _: str) -> ParsedBody:
-        as_type(kind, _needed(body, field))
-        return ParsedBody(())
 
-    return read
+def _cluster_info(body: Fields, _: str) -> ParsedBody:
+    """ClusterInfo: the broker names that are in several clusters.
+
+    A name goes into the set of each cluster that a broker of the name registers with, and the
+    address of the last of them counts (``RouteInfoManager.registerBroker`` 4.9.4 to 5.3.3).
+    """
+    as_map(_needed(body, "brokerAddrTable"))
+    clusters: dict[str, set[str]] = {}
+    for cluster, names in as_map(body.get("clusterAddrTable")).items():
+        for name in as_type(list, names) or ():
+            if isinstance(name, str):
+                clusters.setdefault(name, set()).add(cluster)
+    shared = ((name, tuple(sorted(each))) for name, each in sorted(clusters.items()))
+    found = (statement.SharedName(*each) for each in shared if len(each[1]) > 1)
+    return ParsedBody(tuple((None, each) for each in found))
 
 
 def _left_out(body: Fields, _: str) -> ParsedBody:
@@ -600,14 +624,12 @@ LINES: Mapping[str, LineKind] = {
     ),
     statement.CLUSTER_INFO: LineKind(
         "ClusterInfo",
-        _unused("brokerAddrTable", dict),
+        _cluster_info,
         ("snapshot_time", *_NAMESERVER),
         source=_NAMESERVER,
     ),
     statement.SUBSCRIPTION_GROUP: LineKind("SubscriptionGroupWrapper", _group_flags, _POLL),
-    statement.CONSUMER_TOPICS: LineKind(
-        "TopicList", _unused("topicList", list), (*_POLL, _GROUP), _GROUP
-    ),
+    statement.CONSUMER_TOPICS: LineKind("TopicList", _topic_list, (*_POLL, _GROUP), _GROUP),
     statement.LEFT_OUT: LineKind(
         "what was left out",
         _left_out,

@@ -70,6 +70,8 @@ def _names(content: Any) -> Iterator[tuple[str, str | None]]:
             yield _NAMES[field], value
         elif field == "subscriptions":
             yield from (("a topic", topic) for topic, _, _ in value or ())
+        elif field == "broker_addrs":
+            yield from (("a broker's address", each) for each in value or ())
         elif field == "queues" and isinstance(content, statement.LogLine):
             yield from (("a name in a queue", name) for queue in value for name in queue[:2])
         elif field in _PARTS:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from itertools import chain, pairwise, starmap, zip_longest
 from operator import itemgetter
@@ -10,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rebalance_core.message_queue import DLQ_PREFIX, RETRY_PREFIX, is_retry_topic
-from rebalance_core.state import POP, PULL, RouteBroker
+from rebalance_core.state import MASTER_ID, PERM_WRITE, POP, PULL, RouteBroker
 
-from ..declared.contents import MEMBER_FACTS
+from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
 from ..declared.instants import Instant
 from ..declared.member_flags import PULLS
 from ..judge.dossier import (
@@ -22,6 +23,7 @@ from ..judge.dossier import (
     PollRun,
     QueueOffsets,
     ReportedQueue,
+    RoutedAddress,
     RouteRun,
 )
 from ..schemas import (
@@ -66,14 +68,33 @@ def topics_of(records: Iterable[Record]) -> list[str]:
     return sorted({each[0] for each in every if each is not None} - {None})
 
 
+#: The facts of a route that decide who takes what.
+_DECIDING = len(fields(RouteBroker))
+
+
+def route_brokers(records: Iterable[Record]) -> tuple[RouteBroker, ...]:
+    """The brokers of a route as the core has them; a mock broker has no address."""
+    brokers = (RouteBroker(*record[:_DECIDING]) for record in records)
+    return tuple(replace(each, broker_ids=()) if each.is_mock else each for each in brokers)
+
+
+def _routed(records: Iterable[Record]) -> Iterator[RoutedAddress]:
+    """The addresses in a route."""
+    for name, ids, perm, *_, addrs, acts in records:
+        if addrs is not None and len(addrs) == len(ids or ()):
+            for broker_id, addr in zip(ids, addrs, strict=True):
+                may_act = bool(acts) and broker_id == MASTER_ID and not perm & PERM_WRITE
+                yield RoutedAddress((name, broker_id), addr, may_act)
+
+
 def addressed(records: Iterable[Record]) -> tuple[str, ...]:
     """The names of a route's brokers that a client can ask: those with an address."""
-    return tuple(each.broker_name for each in starmap(RouteBroker, records) if each.has_address)
+    return tuple(each.broker_name for each in route_brokers(records) if each.has_address)
 
 
 def broker_ids(records: Iterable[Record]) -> tuple[tuple[str, tuple[int, ...] | None], ...]:
     """The names of a route's brokers and the ids with an address; None: these are not known."""
-    return tuple((each.broker_name, each.broker_ids) for each in starmap(RouteBroker, records))
+    return tuple((each.broker_name, each.broker_ids) for each in route_brokers(records))
 
 
 def connections(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -143,14 +164,15 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
         list_ids, topics, offset_topics(runs.offsets), assigned_topics(runs.clients)
     )
     brokers = {
-        id_: tuple(starmap(RouteBroker, records))
+        id_: (_deciding_id(records), route_brokers(records), tuple(_routed(records)))
         for id_, records in runs.routes.records.items()
         if is_whole(records)
     }
     for (cluster, topic, namesrv_addr, route_id), times in _polled(runs.routes.runs):
         if route_id not in brokers:
             continue
-        run = RouteRun(namesrv_addr, route_id, brokers[route_id], *times)
+        deciding_id, of_route, addresses = brokers[route_id]
+        run = RouteRun(namesrv_addr, deciding_id, of_route, *times, addresses)
         for name in subscribed.get((cluster, topic), [group_of_nobody(topic)]):
             dossiers[cluster, name].routes.setdefault(topic, []).append(run)
     for row in runs.clients.to_pylist():
@@ -162,6 +184,12 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
         else:
             dossier.offsets.setdefault(offsets.topic, []).append(offsets)
     return [dossier for _, dossier in sorted(dossiers.items(), key=itemgetter(0))]
+
+
+def _deciding_id(records: Iterable[Record]) -> str:
+    """The id of a route by what decides who takes what: addresses alone make no other one."""
+    facts = ROUTE_FACTS[:_DECIDING]
+    return content_id(record_text(facts, record[:_DECIDING]) for record in records)
 
 
 def _whole(lists: Contents, list_id: str | None) -> Records | None:

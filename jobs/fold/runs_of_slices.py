@@ -326,8 +326,11 @@ def _broker(*values: Any) -> Record:
     if is_lost:
         return LOST_BROKER
     row = dict(zip(_ROUTE, facts, strict=True))
-    # The order of the ids has no meaning.
-    row["broker_ids"] = row["broker_ids"] and tuple(sorted(id_ or 0 for id_ in row["broker_ids"]))
+    # The order of the ids has no meaning, but for the addresses.
+    ids, addrs = [id_ or 0 for id_ in row["broker_ids"] or ()], row["broker_addrs"]
+    if addrs is not None and len(addrs) == len(ids):
+        row["broker_addrs"] = tuple(addr for _, addr in sorted(zip(ids, addrs, strict=True)))
+    row["broker_ids"] = row["broker_ids"] and tuple(sorted(ids))
     return tuple(row.values())
 
 

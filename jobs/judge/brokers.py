@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rebalance_core.grouping import grouped
+from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
@@ -27,6 +29,10 @@ _TWO_COPIES: Instant = 60 * SECOND
 
 #: Times by broker.
 _Times = defaultdict[str, list[Sequence[Instant]]]
+
+
+#: Times and addresses of each broker.
+_Addresses = defaultdict[Broker, set[tuple[Instant, str]]]
 
 
 class Absence(NamedTuple):
@@ -86,12 +92,16 @@ class Absence(NamedTuple):
 
 
 class AddressChange(NamedTuple):
-    """The broker is asked at another address from ``since`` on."""
+    """The broker is asked at another address from ``since`` on.
+
+    ``is_switch``: one of them is, or was, that of a slave: another server is the master.
+    """
 
     broker: Broker
     since: Instant
     before: str
     now: str
+    is_switch: bool = False
 
 
 def refusals(dossier: Dossier, time: Extent) -> dict[str, Sequence[Instant]]:
@@ -109,43 +119,39 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
     """The times in which a broker of the group had no master, by broker and in time.
 
     A master is away in a snapshot in which it does not answer, or in which it is not asked and no
-    nameserver's route names it; an address that is also a slave's is that of a slave which acts for
-    it (``enableSlaveActingMaster``). When one left that is away all the time nobody knows; of one
-    round alone it is said all the same, for it has no other time.
+    nameserver's route names it, or in which a slave acts for it. When one left that is away all the
+    time nobody knows; of one round alone it is said all the same, for it has no other time.
 
     Worked example: rounds each 15 s. At 15:26:47 and 15:27:02 the master does not answer, and from
     15:27:02 on the route has the slave alone; at 15:32:17 it answers again. It left at 15:26:47 and
     was back at 15:32:17.
     """
-    of_slaves = {(run.broker[0], run.broker_addr) for run in dossier.polls if run.broker[1]}
-    answered, silent, acting, with_master, without = (_Times(list) for _ in range(5))
-    slaves = {name for name, _ in of_slaves}
+    answered, silent, with_master, without = (_Times(list) for _ in range(4))
+    slaves = {run.broker[0] for run in dossier.polls if run.broker[1]}
     for run in dossier.polls:
         name, broker_id = run.broker
         if not broker_id:
-            acts = run.broker_addr is not None and (name, run.broker_addr) in of_slaves
-            which = silent if acts or run.answer == NO_ANSWER else answered
-            which[name].append(run.times)
-            if acts:
-                acting[name].append(run.times)
+            (silent if run.answer == NO_ANSWER else answered)[name].append(run.times)
     for routes in dossier.routes.values():
         _add_masters(routes, with_master, without)
         brokers = chain.from_iterable(run.brokers for run in routes)
         slaves |= {each.broker_name for each in brokers if any(each.broker_ids or ())}
-    for name in sorted(topics_by_broker(dossier).keys() & (silent.keys() | without.keys())):
-        answers, silences, acts_at, named, unnamed = (
+    gone = silent.keys() | without.keys() | dossier.acting.keys()
+    for name in sorted(topics_by_broker(dossier).keys() & gone):
+        answers, silences, named, unnamed = (
             frozenset(chain.from_iterable(each.get(name, ())))
-            for each in (answered, silent, acting, with_master, without)
+            for each in (answered, silent, with_master, without)
         )
-        absent = silences | (unnamed - named)
-        of_slave = acts_at | (unnamed - named)
+        acts = frozenset(dossier.acting.get(name, ()))
+        of_slave = acts | (unnamed - named)
+        absent, answers = silences | of_slave, answers - acts
         every = sorted(answers | absent | named)
-        runs = [(gone, [*times]) for gone, times in groupby(every, (absent - answers).__contains__)]
-        for number, (gone, times) in enumerate(runs):
-            unrouted = not unnamed.isdisjoint(times)
+        runs = [(away, [*times]) for away, times in groupby(every, (absent - answers).__contains__)]
+        for number, (away, times) in enumerate(runs):
+            unrouted = not (acts | unnamed).isdisjoint(times)
             lasts = len(times) >= _SILENT_ROUNDS and times[-1] - times[0] >= _LEAST_SILENCE
             is_seen = len(runs) > 1 or len(times) == 1
-            if gone and is_seen and (unrouted or lasts):
+            if away and is_seen and (unrouted or lasts):
                 ends = runs[number + 1][1][0] if number + 1 < len(runs) else None
                 is_silent = not silences.isdisjoint(times)
                 followed = min(of_slave.intersection(times), default=None)
@@ -171,25 +177,43 @@ def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Time
 
 
 def address_changes(dossier: Dossier) -> Iterator[AddressChange]:
-    """Each time that a broker of the group was asked at another address from then on.
+    """Each time that a broker of the group was asked at another address from then on; where it was
+    not asked at any, that routes gave another one.
 
-    Addresses that are asked by turns are those of two collectors, and no change.
+    Addresses that are asked by turns are those of two collectors, or of several brokers of one
+    name, and no change; but a master that changes places with a slave may change back. A slave
+    that becomes the master, or the other way round, has changed its id and not its address.
     """
-    topics = topics_by_broker(dossier)
-    seen: dict[Broker, dict[str, list[Instant]]] = defaultdict(lambda: defaultdict(list))
-    of_slaves = {run.broker_addr for run in dossier.polls if run.broker[1]}
-    for run in dossier.polls:
-        if run.broker_addr and (run.broker[1] or run.broker_addr not in of_slaves):
-            seen[run.broker][run.broker_addr] += (run.times[0], run.times[-1])
-    for broker, of_broker in sorted(seen.items()):
-        in_time = sorted((min(times), max(times), addr) for addr, times in of_broker.items())
-        for (_, until, before), (since, _, now) in pairwise(in_time):
-            if until < since and broker[0] in topics:
-                yield AddressChange(broker, since, before, now)
+    topics, shared = topics_by_broker(dossier), {each.broker for each in dossier.namesakes}
+    routes = [*chain.from_iterable(dossier.routes.values())]
+    known = {(run.broker, run.broker_addr) for run in dossier.polls if run.broker_addr}
+    known |= {(broker, addr) for run in routes for broker, addr, _ in run.addresses if addr}
+    ids = grouped(((broker[0], addr), broker[1]) for broker, addr in known)
+    several = {broker for broker, addrs in grouped(known).items() if len(addrs) > 1}
+    asked: _Addresses = defaultdict(set)
+    for run in (each for each in dossier.polls if each.broker in several and each.broker_addr):
+        acting = () if run.broker[1] else dossier.acting.get(run.broker[0], ())
+        times = (time for time in run.times if time not in acting)
+        asked[run.broker].update((time, str(run.broker_addr)) for time in times)
+    routed: _Addresses = defaultdict(set)
+    for given in routes:
+        for broker, addr, may_act in given.addresses:
+            if addr and not may_act and broker in several:
+                routed[broker].update((time, addr) for time in given.times)
+    for broker, seen in sorted((routed | asked).items()):
+        if broker in shared or broker[0] not in topics:
+            continue
+        of_addrs = grouped((addr, time) for time, addr in seen)
+        for (_, before), (since, now) in pairwise(sorted(seen)):
+            is_switch = any(len(ids[broker[0], each]) > 1 for each in (before, now))
+            is_other = max(of_addrs[before]) < min(of_addrs[now])
+            if before != now and (broker[1] == MASTER_ID if is_switch else is_other):
+                yield AddressChange(broker, since, before, now, is_switch)
 
 
 def topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
     """The group's topics on each broker: what happens to another broker does not touch the group.
+    A mock broker is none.
 
     Without any route the brokers that were asked.
     """
@@ -197,7 +221,8 @@ def topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
     for topic, routes in dossier.routes.items():
         for run in routes:
             for broker in run.brokers:
-                found[broker.broker_name].add(topic)
+                if not broker.is_mock:
+                    found[broker.broker_name].add(topic)
     return found or {run.broker[0]: set() for run in dossier.polls}
 
 

@@ -5,7 +5,7 @@ changes, not with the rounds.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -55,6 +55,19 @@ class ListedIds(NamedTuple):
     client_ids: frozenset[str]
 
 
+class RoutedAddress(NamedTuple):
+    """The address of a broker in a route.
+
+    ``may_act``: it is given as id 0 and may be a slave's, that acts for its master: the brokers
+    let a slave act (``enableActingMaster``), and nobody may write. A nameserver gives the slave
+    with the lowest id so (``RouteInfoManager.pickupTopicRouteData`` 5.0.0 to 5.3.3).
+    """
+
+    broker: Broker
+    addr: str
+    may_act: bool = False
+
+
 class RouteRun(NamedTuple):
     """One route of a topic from a nameserver, with the snapshots that have it (ascending)."""
 
@@ -65,6 +78,8 @@ class RouteRun(NamedTuple):
     #: The times of the nameserver's answers, in the same order; where they were not collected, the
     #: snapshots.
     answered_at: tuple[Instant, ...]
+    #: None of them where they were not collected.
+    addresses: tuple[RoutedAddress, ...] = ()
 
 
 class ReportedQueue(NamedTuple):
@@ -194,6 +209,20 @@ class EarlierFinding(NamedTuple):
     nights_open: int
 
 
+class AddressSeen(NamedTuple):
+    """An address at which a broker was given or asked, and the rounds that show it (ascending)."""
+
+    addr: str
+    rounds: Sequence[Instant]
+
+
+class Namesakes(NamedTuple):
+    """Several servers with one name and id, which come in turn; two addresses or more."""
+
+    broker: Broker
+    addresses: tuple[AddressSeen, ...]
+
+
 class LastList(NamedTuple):
     """The last list of a group: how many members it has, and its snapshot."""
 
@@ -228,6 +257,10 @@ class Dossier:
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
     #: The offsets of the group's own %DLQ%, which it does not consume.
     dead_letters: list[QueueOffsets] = field(default_factory=list)
+    #: The snapshots in which a slave acted for the master of each broker name.
+    acting: Mapping[str, Set[Instant]] = field(default_factory=dict)
+    #: The brokers that share a name; ``polls`` has one answer of all of them in each round.
+    namesakes: Sequence[Namesakes] = ()
     earlier: list[EarlierFinding] = field(default_factory=list)
     #: The last times of problems that were over in the run before, by topic and kind.
     ended: Mapping[tuple[str, str], Instant] = field(default_factory=dict)

@@ -218,7 +218,7 @@ def _differed(
 def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
     """Each time that a broker was asked at another address from then on."""
     topics = topics_by_broker(dossier)
-    for (name, broker_id), since, before, now in address_changes(dossier):
+    for (name, broker_id), since, before, now, is_switch in address_changes(dossier):
         what = Text("the address of {broker} changed", broker=named_broker(name, broker_id))
         why = Text(
             "its address was {before} and is now {now}: a client that holds the old address finds "
@@ -226,6 +226,16 @@ def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
             before=before,
             now=now,
         )
+        if is_switch:
+            what = Text(
+                "the master of {broker} changed from {before} to {now}",
+                broker=name,
+                before=before,
+                now=now,
+            )
+            why = Text(
+                "a slave became the master: a client finds it with its next route, within 30 s"
+            )
         about = (name,), frozenset(topics[name])
         yield Event(kinds.BROKER_ADDRESS_CHANGED, name, since, since, since, what, why, *about)
 

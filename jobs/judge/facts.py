@@ -184,8 +184,10 @@ def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
 
 
 def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:
-    """The brokers whose address goes to and fro between the polls."""
-    polled = grouped((run.broker, run) for run in dossier.polls if run.broker_addr)
+    """The brokers whose address goes to and fro between the polls, and that give one list."""
+    shared = {each.broker for each in dossier.namesakes}
+    addressed = (run for run in dossier.polls if run.broker_addr and run.broker not in shared)
+    polled = grouped((run.broker, run) for run in addressed)
     for broker, runs in sorted(polled.items()):
         if len({run.broker_addr for run in runs}) == 1:
             continue

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from ..declared.instants import Instant
 from .arrow_tables import Row
+from .broker_identities import duplicate_broker_names
 from .case import Case
 from .cut_off import cut_off
 from .dossier import QueueOffsets
@@ -45,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     old_copies,
     route_changed,
     queues_left_route,
+    duplicate_broker_names,
     secrets,
     flapping_members,
     # Needs the old connections among the faults, and the members that flap.

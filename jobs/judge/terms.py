@@ -5,7 +5,7 @@ PyArrow.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..config.masking import Masking
@@ -41,5 +41,7 @@ class Terms:
     never_asked: frozenset[tuple[str, str]] = frozenset()
     #: The clusters of which most rows were refused: they are not judged.
     lost_clusters: frozenset[str] = frozenset()
+    #: The clusters of each broker name that nameservers have in several, by cluster and name.
+    clusters_of_names: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     #: The last round of each cluster, about whichever group.
     last_rounds: Mapping[str, Instant] = field(default_factory=dict)

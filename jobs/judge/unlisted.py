@@ -154,7 +154,8 @@ def _is_harmless_route(case: Case, fault: FaultEpisode, findings: Sequence[Queue
     Worked example: T grows from 8 to 12 queues at one of two nameservers. Were a client with the
     other, some of its 12 queues would not move; all 6 that may be without an owner are read.
     """
-    if fault.fault != ROUTE_DIVERGENCE:
+    # Where a list lacks clients of the shorter route, somebody has it.
+    if fault.fault != ROUTE_DIVERGENCE or fault.client_ids:
         return False
     theirs = [each for each in findings if _names(each, fault)]
     if any(each.kind == DUPLICATE and each.held for each in theirs):

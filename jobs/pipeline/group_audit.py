@@ -25,6 +25,7 @@ from ..fold.kernel import LISTED, runs_of
 from ..fold.runs import Records
 from ..judge.allocations import rows_of_shares, shares_of
 from ..judge.arrow_tables import Row, to_table
+from ..judge.broker_identities import by_identity
 from ..judge.case import Case
 from ..judge.core_verdict import Verdict
 from ..judge.dossier import Dossier, EarlierFinding
@@ -105,7 +106,7 @@ class GroupAudit:
         """The groups with their situations, those among them that the run before alone knows."""
         found, members = read_dossiers_of(pieces)
         dossiers = {
-            (each.cluster, each.consumer_group): each
+            (each.cluster, each.consumer_group): by_identity(each)
             for each in found
             if each.cluster not in self.terms.lost_clusters
         }

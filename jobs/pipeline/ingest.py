@@ -34,6 +34,7 @@ from ..texts.shown import visible
 from ..verdict.gaps import Gap, packed
 from ..verdict.left_out import LeftOutRounds, packed_left_out
 from .lost_lines import losses, too_much
+from .terms_of_settings import packed_clusters
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
@@ -46,7 +47,8 @@ class IngestCounts:
     """Counts of what came in. ``lines`` = lines read + ``quarantined``, always.
 
     ``incomplete``: what of the files is missing. ``left_out``: by cluster and what it is the number
-    that a collector left out in each round.
+    that a collector left out in each round. ``clusters``: by cluster and broker name those that
+    nameservers have the name in, where they are several.
     """
 
     files: int
@@ -55,12 +57,13 @@ class IngestCounts:
     quarantined: int
     incomplete: Sequence[Gap] = field(default=(), compare=False)
     left_out: LeftOutRounds = field(default_factory=dict, compare=False)
+    clusters: Mapping[tuple[str, str], Iterable[str]] = field(default_factory=dict, compare=False)
 
     def summary(self) -> dict[str, Any]:
         """The entry of the manifest of an ingest."""
         counts = ("files", "bytes", "lines", "quarantined")
         found = {name: getattr(self, name) for name in counts} | packed(self.incomplete)
-        return found | packed_left_out(self.left_out)
+        return found | packed_left_out(self.left_out) | packed_clusters(self.clusters)
 
 
 def ingest(
@@ -86,7 +89,8 @@ def ingest(
         step.rows = sum(rows.values())
     incomplete = read.incomplete(settings)
     counts = read.counts
-    result = IngestCounts(len(files), size, read.lines, counts.refused, incomplete, counts.left_out)
+    came = len(files), size, read.lines, counts.refused, incomplete
+    result = IngestCounts(*came, counts.left_out, counts.clusters)
     published = publish_ingest(result, rows, writer, settings, progress)
     refused = checked_rows(published, QUARANTINE, ["file", "line_number", "reason", "line"])
     check_quarantine(counts, refused, str(published.table(QUARANTINE.name)), settings)

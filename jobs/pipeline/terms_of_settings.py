@@ -1,13 +1,28 @@
 """settings, known issues -> the terms of the judgement."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rebalance_core import StrategyRule, StrategyRules
 
 from ..config.known_issues import KnownIssue
 from ..config.settings import Settings
 from ..judge.terms import KnownIssueTerms, Terms
+
+#: The key of the summary of an ingest.
+_CLUSTERS = "clusters_of_names"
+
+
+def packed_clusters(clusters: Mapping[tuple[str, str], Iterable[str]]) -> dict[str, Any]:
+    """The clusters of broker names that are in several, as the summary of an ingest has them."""
+    rows = [[*of_name, sorted(each)] for of_name, each in sorted(clusters.items())]
+    return {_CLUSTERS: rows} if rows else {}
+
+
+def clusters_of_names(ingested: Mapping[str, Any] | None) -> dict[tuple[str, str], list[str]]:
+    """The same, by cluster and name."""
+    return {(cluster, name): each for cluster, name, each in (ingested or {}).get(_CLUSTERS, ())}
 
 
 def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Terms:

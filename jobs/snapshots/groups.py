@@ -10,7 +10,7 @@ counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -59,6 +59,9 @@ from .group_tables import GroupTables
 from .lists import ListRows, Stays
 from .members import Members
 from .static_topics import as_clients_see
+
+#: A broker's name and id, and the address that was asked.
+_Asked: TypeAlias = tuple[str, int, str | None]
 
 #: ``ResponseCode.CONSUMER_NOT_ONLINE``: the broker knows no member of the group.
 CONSUMER_NOT_ONLINE = 206
@@ -113,9 +116,9 @@ class _Group:
         self._terms = terms
         self.members = Members()
         #: The poll collected last of each round, in order of time.
-        self.polls: dict[tuple[Instant, Broker], Statement] = {}
+        self.polls: dict[tuple[Instant, _Asked], Statement] = {}
         #: The time of the first poll of each round in which a broker was asked again.
-        self.first_polled: dict[tuple[Instant, Broker], Instant] = {}
+        self.first_polled: dict[tuple[Instant, _Asked], Instant] = {}
         #: The offsets of each round; the later answer counts of a queue that was asked for twice in
         #: one.
         self.offsets: dict[Instant, dict[tuple[str, str, int], Offset]] = {}
@@ -190,7 +193,8 @@ class _Group:
                 self._empty[_round(statement), name] = statement, self._consume_from_where
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
-        key = _round(poll), broker
+        # Two brokers may have one name, each with a list of its own.
+        key = _round(poll), (*broker, poll.source.broker_addr)
         if (earlier := self.polls.pop(key, None)) is not None:
             self.first_polled.setdefault(key, earlier.collected_at)
         self.polls[key] = poll
@@ -226,7 +230,8 @@ def _poll_tables(group: _Group, terms: SnapshotTerms) -> Iterator[tuple[str, pa.
     for some in in_parts(polls, PIECE_ROWS):
         rows = []
         for poll in some:
-            first = group.first_polled.get((_round(poll), _broker(poll)))
+            asked = (*_broker(poll), poll.source.broker_addr)
+            first = group.first_polled.get((_round(poll), asked))
             rows.append(_broker_poll(poll, lists) | {"first_collected_at": first})
             if lists.rows >= PIECE_ROWS:
                 yield HEARTBEATS.name, lists.take_heartbeats(**subject)

@@ -20,7 +20,7 @@ from .exact_types import PIECE_ROWS, table_of
 TOPIC_NOT_EXIST = 17
 
 #: The row in ``topic_routes`` of a nameserver that knows no broker for the topic.
-_NO_BROKER = (None, None, 0, 0, 0, None)
+_NO_BROKER = (None, None, 0, 0, 0, None, None, None)
 
 
 def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Table]]:

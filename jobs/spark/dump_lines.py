@@ -58,7 +58,8 @@ def read_lines(engine: SparkEngine, rows: DataFrame, size: int, settings: Settin
     refused = [unpack_rows(piece.data) for piece in read.quarantine()]
     counts, gaps = read.counts, read.incomplete(settings)
     size = counts.bytes.total()
-    came = IngestCounts(0, size, read.lines, counts.refused, gaps, counts.left_out)
+    of_lines = 0, size, read.lines, counts.refused, gaps
+    came = IngestCounts(*of_lines, counts.left_out, counts.clusters)
     return ReadLines(tables, refused, counts, came.summary())
 
 

@@ -27,11 +27,12 @@ from jobs.dumps.statement import (
     Route,
     RouteEntry,
     RunningInfo,
+    SharedName,
     Statement,
     Stats,
 )
 from jobs.dumps.statements import RefusedLine, StatementReader
-from jobs.dumps.typed import STRATEGY_PACKAGE
+from jobs.dumps.typed import STRATEGY_PACKAGE, read_body
 from jobs.schemas import LIST_REFUSED
 from tests.dumps.samples import BODIES, NINE, line
 
@@ -103,7 +104,7 @@ def reason(text: str | bytes) -> str:
             ROUTE,
             "T",
             LineSource(namesrv_addr="ns-1:9876"),
-            Route((RouteEntry("broker-a", (0,), 6, 4, 8, None),)),
+            Route((RouteEntry("broker-a", (0,), 6, 4, 8, None, ("10.0.1.1:10911",)),)),
         ),
         (
             INFO,
@@ -545,7 +546,8 @@ def test_a_list_is_the_same_in_whatever_order_the_broker_prints_it() -> None:
 
 
 def brokers(body: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
-    return {each[0]: each[1:] for each in content(ROUTE, body).brokers}
+    """The brokers of a route by name, without their addresses."""
+    return {each[0]: each[1:6] for each in content(ROUTE, body).brokers}
 
 
 def addresses(**ids_by_name: list[int]) -> list[dict[str, Any]]:
@@ -586,7 +588,25 @@ def test_the_first_of_equal_broker_names_counts() -> None:
         "queueDatas": [queues(8, name="b"), queues(2, name="b")],
     }
 
-    assert content(ROUTE, body) == Route((RouteEntry("b", (0,), 6, 8, 4, None),))
+    assert content(ROUTE, body) == Route(
+        (RouteEntry("b", (0,), 6, 8, 4, None, ("10.0.0.0:10911",)),)
+    )
+
+
+def test_a_route_has_the_address_of_each_id_and_whether_a_slave_may_act() -> None:
+    given = {"brokerName": "b", "brokerAddrs": {"2": "h:2", "0": "h:1", "1": None}}
+    flags = [True, False, None, "yes"]
+    found = [
+        content(ROUTE, {"brokerDatas": [given | {"enableActingMaster": each}]}) for each in flags
+    ]
+    assert {each.brokers[0].broker_addrs for each in found} == {("h:1", "", "h:2")}
+    assert [each.brokers[0].enable_acting_master for each in found] == [True, False, None, None]
+
+
+def test_a_name_that_a_nameserver_has_in_several_clusters_is_a_statement() -> None:
+    body = {"brokerAddrTable": {}, "clusterAddrTable": {"D": ["a", "b"], "C": ["a"]}}
+    (found,) = read_body("cluster_info", json.dumps(body)).contents
+    assert found == (None, SharedName("a", ("C", "D")))
 
 
 def test_a_broker_id_that_is_no_integer_is_none() -> None:
@@ -610,7 +630,7 @@ def test_a_static_topic_has_its_logical_queues_under_the_names_that_clients_see(
     }
 
     assert content(ROUTE, body).brokers == (
-        RouteEntry("physical", (0,), 6, 0, 0, None),
+        RouteEntry("physical", (0,), 6, 0, 0, None, ("10.0.0.0:10911",)),
         RouteEntry("__syslo__global__", (), 6, 6, 6, None),
         RouteEntry("__syslo__east", (), 6, 2, 2, None),
     )

@@ -190,8 +190,10 @@ def _add_routes(found: Parts, rows: list[Any], subscribed: dict[tuple[str, str],
                 brokers.append(broker)
     runs: dict[Any, set[int]] = defaultdict(set)
     for (cluster, topic, namesrv_addr, time), brokers in routes.items():
-        route_id = content_id(record_text(ROUTE_FACTS, each) for each in brokers)
-        in_order = tuple(sorted(brokers, key=repr))
+        # Of addresses alone no other route is made.
+        deciding = [each[:6] for each in brokers]
+        route_id = content_id(record_text(ROUTE_FACTS[:6], each) for each in deciding)
+        in_order = tuple(sorted(deciding, key=repr))
         runs[cluster, topic, namesrv_addr, route_id, in_order].add(time)
     for (cluster, topic, *said), times in runs.items():
         nobody = {topic.removeprefix("%RETRY%") if topic.startswith("%RETRY%") else ""}

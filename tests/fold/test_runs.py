@@ -68,7 +68,8 @@ def test_a_content_has_each_connection_once_in_an_order_that_is_always_the_same(
 
 
 def test_a_broker_is_once_in_a_route_and_of_two_rows_that_differ_both_are() -> None:
-    one, other = ("b", (0,), 6, 4, 4, None), ("b", (0,), 4, 4, 4, None)
+    server = (None, ("h:1",), False)
+    one, other = ("b", (0,), 6, 4, 4, *server), ("b", (0,), 4, 4, 4, *server)
     ids = ContentIds(ROUTE_FACTS)
     assert ids.identify([one, one])[1] == [one]
     assert len(ids.identify([one, other])[1]) == 2

@@ -146,10 +146,12 @@ def test_a_broker_that_leaves_the_route_with_its_master_is_the_same_event() -> N
 
 
 def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> None:
-    """``enableSlaveActingMaster``: the route gives the address of the slave as that of id 0."""
+    """``enableSlaveActingMaster``: the route gives the address of the slave as that of id 0, and
+    lets nobody write.
+    """
     dossier = group(
         {"broker-a": answering(), "broker-a/1": answering()},
-        routes={"T": [route([A], 0, 60, 240), route([A], 120, 180)]},
+        routes={"T": [route([A], *MINUTES)]},
     )
     master, slave = dossier.polls
     own = tuple(at(each) for each in MINUTES if each not in (120, 180, 240))
@@ -159,6 +161,7 @@ def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> No
         master._replace(times=acts, answered_at=acts, broker_addr="h:2"),
         slave._replace(broker_addr="h:2"),
     ]
+    dossier.acting = {"broker-a": {*acts}}
     assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
     assert list(addresses_that_changed(dossier)) == []
     # The master does not come back.

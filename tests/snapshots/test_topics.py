@@ -8,7 +8,7 @@ from jobs.declared.contents import content_id
 from jobs.dumps.statement import RouteEntry
 from tests.snapshots.builders import CLUSTER, NAMESRV, TOPIC, at, route, tables_of_topic
 
-A = RouteEntry("broker-a", (0, 2), 6, 8, 4, "z1")
+A = RouteEntry("broker-a", (0, 2), 6, 8, 4, "z1", ("h:1", "h:2"), True)
 B = RouteEntry("broker-b", (), 2, 4, 4, None)
 
 
@@ -25,6 +25,8 @@ def test_a_route_has_a_row_for_each_of_its_brokers_and_its_content_once():
         "read_queue_nums": 8,
         "write_queue_nums": 4,
         "zone_name": "z1",
+        "broker_addrs": ["h:1", "h:2"],
+        "enable_acting_master": True,
     }
     assert len(rows["topic_routes"]) == 5
     both, turned, alone = [poll["route_id"] for poll in rows["route_polls"]]

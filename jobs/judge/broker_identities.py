@@ -1,0 +1,322 @@
+"""dossier -> the same with each broker as who it is: a broker is its cluster, name and address.
+
+Two things make one name and id stand for several servers. A slave that acts for its master is given
+as id 0, and the master is away all the same. And two brokers of one name, as of two clusters behind
+one nameserver, register in turn, and each takes the place of the other
+(``RouteInfoManager.registerBroker`` 4.9.4 to 5.3.3 replaces the address of the id, each 30 s).
+Clients of either read all the same; each has its own members and offsets.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import replace
+from itertools import groupby, pairwise
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from rebalance_core.english import count, joined, list_of, named_broker
+from rebalance_core.grouping import grouped
+from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.state import MASTER_ID
+from rebalance_core.texts import Text
+
+from ..declared.instants import Instant
+from ..declared.kinds import DUPLICATE_BROKER_NAME
+from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from .answers import BRIDGED_AT_LEAST, longest_bridge
+from .brokers import topics_by_broker
+from .case import Case
+from .dossier import AddressSeen, Broker, Dossier, Namesakes, PollRun, QueueOffsets, RouteRun
+from .extents import Extent, persistence
+from .found import FaultEpisode, GroupFindings
+from .in_words import zoned_clock
+
+#: An address that came so many times is asked in turn with another such; one comes back after a
+#: failover that was taken back, too.
+_TURNS = 2
+
+
+class _Seen(NamedTuple):
+    """A server gave, or was asked at, an address: when, in which round, and its answer."""
+
+    at: Instant
+    round_: Instant
+    addr: str
+    answer: str | None = None
+
+
+def by_identity(dossier: Dossier) -> Dossier:
+    """The dossier by who each broker is: the very same where each name and id is one server."""
+    return _without_namesakes(_with_acting(dossier))
+
+
+# ---------------------------------------------------------------- slaves that act
+
+
+def _with_acting(dossier: Dossier) -> Dossier:
+    """The dossier with the times in which a slave acted for its master; then its list is that of id
+    0, as clients see it.
+
+    It acts where the last route has it as id 0 and lets nobody write (``RoutedAddress.may_act``). A
+    master whose topic nobody may write looks the same, and has no other id.
+    """
+    runs = [run for of_topic in dossier.routes.values() for run in of_topic]
+    if not any(each.may_act for run in runs for each in run.addresses):
+        return dossier
+    routed = [(time, each) for run in runs for each in run.addresses for time in run.times]
+    given = {(each.broker, each.addr) for _, each in routed}
+    given |= {(run.broker, run.broker_addr or "") for run in dossier.polls}
+    slaves = {(name, addr) for (name, broker_id), addr in given if broker_id}
+    of_names = grouped(
+        (each.broker[0], (time, each.addr if each.may_act else ""))
+        for time, each in routed
+        if each.broker[1] == MASTER_ID
+    )
+    in_time = {name: sorted(times) for name, times in of_names.items()}
+    acting: dict[str, set[Instant]] = defaultdict(set)
+
+    def as_clients_see(run: PollRun, time: Instant) -> Broker:
+        name, addr = run.broker[0], run.broker_addr or ""
+        routes = in_time.get(name, ())
+        place = bisect_right(routes, time, key=itemgetter(0)) - 1
+        if place < 0 or (name, addr) not in slaves or routes[place][1] != addr:
+            return run.broker
+        acting[name].add(time)
+        return name, MASTER_ID
+
+    polls = [
+        _part(run, times)._replace(broker=broker)
+        for run in dossier.polls
+        for broker, times in grouped(
+            (as_clients_see(run, time), time) for time in run.times
+        ).items()
+    ]
+    return replace(dossier, polls=polls, acting=acting)
+
+
+def _part(run: PollRun, times: Collection[Instant]) -> PollRun:
+    """The run with some of its snapshots."""
+    polls = zip(run.times, run.answered_at, strict=True)
+    snapshots, answered_at = zip(*(each for each in polls if each[0] in times), strict=True)
+    return run._replace(times=snapshots, answered_at=answered_at)
+
+
+# ---------------------------------------------------------------- several brokers of one name
+
+
+def _without_namesakes(dossier: Dossier) -> Dossier:
+    """The dossier in which no list of one broker counts against that of another of its name.
+
+    Of both the last list counts that has all members of the other. Where neither has, or that of
+    one is not known, nobody knows who the members are: an answer without content. Offsets are those
+    of the one whose lists count most often.
+    """
+    found = find_namesakes(dossier)
+    if not found:
+        return dossier
+    polls = [run for run in dossier.polls if run.broker not in {each.broker for each in found}]
+    offsets = dict(dossier.offsets)
+    for each in found:
+        of_broker = _addressed(dossier, each)
+        counting = _that_count(dossier, each, _asked(of_broker))
+        polls += counting
+        for topic, queues in offsets.items():
+            offsets[topic] = [_of_one(each.broker[0], of_broker, counting, one) for one in queues]
+    return replace(dossier, polls=polls, offsets=offsets, namesakes=found)
+
+
+def _addressed(dossier: Dossier, names: Namesakes) -> list[PollRun]:
+    """The polls of brokers of one name; where their address was not collected, at the one that
+    routes gave last.
+    """
+    given = sorted((round_, each.addr) for each in names.addresses for round_ in each.rounds)
+    rounds = [round_ for round_, _ in given]
+
+    def addr_at(round_: Instant) -> str:
+        return given[max(bisect_right(rounds, round_) - 1, 0)][1]
+
+    found = []
+    for run in (each for each in dossier.polls if each.broker == names.broker):
+        at = grouped((run.broker_addr or addr_at(round_), round_) for round_ in run.times)
+        found += [_part(run, times)._replace(broker_addr=addr) for addr, times in at.items()]
+    return found
+
+
+def find_namesakes(dossier: Dossier) -> list[Namesakes]:
+    """The names and ids that stand for several servers, with the addresses that come in turn.
+
+    Two addresses that each come back after the other, in the routes of one nameserver; or that are
+    asked in turn and mostly answer otherwise: two collectors that ask one broker at two addresses
+    get the same list. No address is one that the name has under another id as well: a master and
+    its slave change places in a failover, and may change back.
+
+    Worked example: the route has 10.0.0.1 as broker-a, then 10.0.0.2, then each of them again.
+    """
+    sequences: dict[Broker, list[list[_Seen]]] = defaultdict(list)
+    for broker, runs in grouped((run.broker, run) for run in dossier.polls).items():
+        # Nearly no broker has several, and the rounds are many.
+        several = len({run.broker_addr for run in runs}) > 1
+        if several and _mostly_differ(asked := _asked(runs)):
+            sequences[broker].append(asked)
+    routes = [run for runs in dossier.routes.values() for run in runs if run.addresses]
+    for of_nameserver in grouped((run.namesrv_addr, run) for run in routes).values():
+        of_brokers = grouped({each[:2] for run in of_nameserver for each in run.addresses})
+        moving = {broker for broker, addrs_of in of_brokers.items() if len(addrs_of) > 1}
+        for broker, given in grouped(_given(of_nameserver, moving)).items():
+            sequences[broker].append(sorted(given))
+    addrs = {(run.broker, run.broker_addr or "") for run in dossier.polls}
+    addrs |= {(each.broker, each.addr) for run in routes for each in run.addresses}
+    found = []
+    for broker, of_broker in sorted(sequences.items()):
+        others = {addr for (name, id_), addr in addrs if name == broker[0] and id_ != broker[1]}
+        rounds: dict[str, set[Instant]] = defaultdict(set)
+        for each in of_broker:
+            in_turn = _in_turn(each) - others
+            for one in each if len(in_turn) > 1 else ():
+                if one.addr in in_turn:
+                    rounds[one.addr].add(one.round_)
+        if rounds:
+            seen = [AddressSeen(addr, sorted(times)) for addr, times in rounds.items()]
+            in_order = sorted(seen, key=lambda each: (each.rounds[0], each.addr))
+            found.append(Namesakes(broker, tuple(in_order)))
+    return found
+
+
+def _asked(runs: Iterable[PollRun]) -> list[_Seen]:
+    """The polls of a broker whose address is known, as they were answered."""
+    return sorted(
+        _Seen(at, round_, run.broker_addr, run.answer)
+        for run in runs
+        if run.broker_addr
+        for round_, at in zip(run.times, run.answered_at, strict=True)
+    )
+
+
+def _given(runs: Iterable[RouteRun], brokers: Set[Broker]) -> Iterator[tuple[Broker, _Seen]]:
+    for run in runs:
+        for broker, addr, _ in (each for each in run.addresses if each.broker in brokers):
+            for round_, at in zip(run.times, run.answered_at, strict=True):
+                yield broker, _Seen(at, round_, addr)
+
+
+def _in_turn(seen: Iterable[_Seen]) -> set[str]:
+    """The addresses that come again after another one."""
+    turns = grouped((addr, True) for addr, _ in groupby(seen, key=attrgetter("addr")))
+    return {addr for addr, times in turns.items() if addr and len(times) >= _TURNS}
+
+
+def _mostly_differ(asked: Sequence[_Seen]) -> bool:
+    """True if at least half of the times at which the address changes the answer changes, too."""
+    changes = [
+        one.answer != later.answer for one, later in pairwise(asked) if one.addr != later.addr
+    ]
+    return 2 * sum(changes) >= len(changes) > 0
+
+
+def _that_count(dossier: Dossier, names: Namesakes, asked: Sequence[_Seen]) -> list[PollRun]:
+    """The answers that count of the brokers of one name, by round."""
+    rounds = np.unique([each.round_ for each in asked])
+    longest = max(BRIDGED_AT_LEAST, longest_bridge(rounds))
+    last: dict[str, _Seen] = {}
+    counting: dict[Instant, tuple[str, Instant, str]] = {}
+    for each in asked:
+        if each.answer not in (ANSWERED, NO_ANSWER):
+            last[each.addr] = each
+        recent = [one for one in last.values() if each.at - one.at <= longest]
+        one = _with_all_members(dossier, recent) if recent else each
+        is_known = len(recent) == len(names.addresses) or (one and one.answer != NOT_ONLINE)
+        answer = one.answer if one and is_known else ANSWERED
+        counting[each.round_] = (one.addr if one else each.addr, each.at, answer or ANSWERED)
+    return [
+        PollRun(names.broker, answer, (round_,), (at,), addr)
+        for round_, (addr, at, answer) in sorted(counting.items())
+    ]
+
+
+def _with_all_members(dossier: Dossier, seen: Sequence[_Seen]) -> _Seen | None:
+    """The answer that has all members of the others; None: none has."""
+
+    def members(each: _Seen) -> frozenset[str]:
+        of_list = dossier.list_members.get(each.answer or "")
+        return frozenset(of_list().client_ids) if of_list else frozenset()
+
+    most = max(seen, key=lambda each: (len(members(each)), each.at))
+    return most if all(members(each) <= members(most) for each in seen) else None
+
+
+def _of_one(
+    name: str, asked: Iterable[PollRun], counting: Iterable[PollRun], offsets: QueueOffsets
+) -> QueueOffsets:
+    """The offsets of a queue without the polls at another address than the one that counts."""
+    if offsets.broker_name != name:
+        return offsets
+    rounds = grouped((run.broker_addr, len(run.times)) for run in counting)
+    main = max(rounds, key=lambda addr: (sum(rounds[addr]), addr or ""))
+    others = [time for run in asked if run.broker_addr != main for time in run.times]
+    kept = ~np.isin(offsets.times, others)
+    columns = {name: getattr(offsets, name) for name in QueueOffsets._fields[3:]}
+    return offsets._replace(**{name: each[kept] for name, each in columns.items() if len(each)})
+
+
+# ---------------------------------------------------------------- the fault
+
+
+def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
+    """One fault for each name that several brokers have, with the first topic that is on it."""
+    of_brokers, faults = topics_by_broker(case.dossier), []
+    for names in case.dossier.namesakes:
+        topics = of_brokers.get(names.broker[0], set()) & case.situations.by_topic.keys()
+        if topics:
+            topic = min(topics, key=lambda each: (is_retry_topic(each), each))
+            faults.append(_fault(case, names, topic))
+    return found.plus(faults)
+
+
+def _fault(case: Case, names: Namesakes, topic: str) -> FaultEpisode:
+    """The fault of a name: from when a second address came until one alone was seen."""
+    (name, broker_id), addresses = names
+    _, first, *_ = sorted(each.rounds[0] for each in addresses)
+    *_, last, _ = sorted(each.rounds[-1] for each in addresses)
+    rarest = max(int(np.diff(each.rounds).max()) for each in addresses)
+    ongoing = case.snapshots[-1] - last <= 2 * rarest
+    seen = sum(first <= each <= last for each in case.snapshots)
+    lasts = persistence(first, last, case.persistence_seconds)
+    evidence = [
+        Text(
+            "{number} brokers have the name {broker}, and each that registers with a nameserver "
+            "takes the place of the other: {addresses}",
+            number=len(addresses),
+            broker=named_broker(name, broker_id),
+            addresses=list_of(map(_in_words, addresses)),
+        ),
+        Text(
+            "each of them has its own members, messages and offsets: what one of them lacks is "
+            "not missing"
+        ),
+    ]
+    if clusters := case.terms.clusters_of_names.get((case.dossier.cluster, name)):
+        in_clusters = Text(
+            "the nameservers have the name in the clusters {clusters}", clusters=list_of(clusters)
+        )
+        evidence.insert(1, in_clusters)
+    remedy = Text(
+        "give one of these brokers another name (brokerName in its configuration) and restart it: "
+        "its messages and the offsets of its groups stay. Brokers that share a nameserver need "
+        "different names, in different clusters too"
+    )
+    extent = Extent(first, last, seen, lasts, ongoing)
+    kind = DUPLICATE_BROKER_NAME
+    return FaultEpisode(topic, extent, kind, joined(evidence), remedy, broker_names=(name,))
+
+
+def _in_words(address: AddressSeen) -> Text:
+    return Text(
+        "{addr} ({rounds}, from {since} to {until})",
+        addr=address.addr,
+        rounds=count(len(address.rounds), "round"),
+        since=zoned_clock(address.rounds[0]),
+        until=zoned_clock(address.rounds[-1]),
+    )

@@ -1,0 +1,238 @@
+"""Brokers of one name, slaves that become the master or act for it, and brokers that one nameserver
+has lost: who a broker is, is its cluster, name and address.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.small_dumps import (
+    BROKERS,
+    MEMBERS,
+    OFFLINE,
+    in_turn,
+    instant,
+    line,
+    members,
+    offsets,
+    route,
+)
+from tests.support.audited import lasting, queues
+
+ONE, OTHER = "10.9.0.1:10911", "10.9.0.2:10911"
+
+
+def every_second(minute):
+    return (ONE, OTHER)[minute % 2]
+
+
+def seldom(minute):
+    return OTHER if minute % 7 == 3 else ONE
+
+
+def cluster_info(second, addr):
+    """The nameserver's table: the cluster that came first has the address, both have the name."""
+    body = {
+        "brokerAddrTable": {"broker-a": {"brokerAddrs": {"0": addr}, "cluster": "C"}},
+        "clusterAddrTable": {"C": ["broker-a"], "D": ["broker-a"]},
+    }
+    return line("cluster_info", second, namesrv_addr="ns:9876", body=json.dumps(body))
+
+
+def asked_in(minute, addrs, listed):
+    """The lists of broker-a, asked at these addresses."""
+    for number, addr in enumerate(addrs):
+        yield members(60 * minute + 2 + number, "broker-a", listed[addr]) | {"broker_addr": addr}
+
+
+def registering(at, one=MEMBERS, other=OFFLINE, polled=True, routed=True, both=False):
+    """broker-a at one address or the other; of the second one's offsets nothing ever moves."""
+    listed = {ONE: one, OTHER: other}
+    for minute in range(20):
+        addr = at(minute)
+        yield cluster_info(60 * minute, addr)
+        yield route(60 * minute + 1, "broker-a", addrs=routed * [("broker-a", {"0": addr})])
+        for each in asked_in(minute, (ONE, OTHER) if both else (addr,), listed):
+            yield each if polled else {k: v for k, v in each.items() if k != "broker_addr"}
+        read = in_turn(minute) if addr == ONE or both else (7, 0)
+        yield offsets(60 * minute + 5, "broker-a", read) | {"broker_addr": addr}
+
+
+def names(found, table="group_faults"):
+    return {row["fault" if table == "group_faults" else "kind"] for row in found[table]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"at": every_second},
+        {"at": seldom},
+        # The other one is nearly always there, and nobody's list is new enough.
+        {"at": lambda minute: ONE if seldom(minute) == OTHER else OTHER},
+        {"at": every_second, "both": True},
+        {"at": every_second, "polled": False},
+        {"at": every_second, "routed": False},
+        # Some members use one of them, and others the other.
+        {"at": every_second, "one": MEMBERS[:2], "other": MEMBERS[2:]},
+        {"at": every_second, "other": MEMBERS[:1]},
+    ],
+)
+def test_no_list_of_one_of_two_brokers_of_one_name_counts_against_the_other(audit, given):
+    found = audit(registering(**given))
+    assert found["orphaned_queues"] == found["duplicate_queues"] == found["stalled_queues"] == []
+    assert found["events"] == []
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["severity"]) == ("DUPLICATE_BROKER_NAME", "WARNING")
+    assert fault["persistence"] == "PERSISTENT"
+    assert fault["ongoing"]
+    for said in ("2 brokers have the name broker-a", ONE, OTHER):
+        assert said in fault["evidence"]
+    assert "brokerName" in fault["remedy"]
+
+
+def test_the_clusters_that_have_the_name_are_said(run):
+    _, said = run(registering(every_second), "--fail-on", "WARNING")
+    assert "Several brokers have one name" in said
+
+
+def test_it_is_over_when_one_of_them_alone_is_seen(audit):
+    found = audit(registering(lambda minute: every_second(minute) if minute < 10 else ONE))
+    (fault,) = found["group_faults"]
+    assert (fault["first_seen"], fault["last_seen"]) == (instant(60), instant(540))
+    assert not fault["ongoing"]
+
+
+@pytest.mark.parametrize(
+    ("given", "events"),
+    [
+        # A pod that comes back at another address; one broker that two collectors ask at two.
+        ({"at": lambda minute: ONE if minute < 9 else OTHER}, {"BROKER_ADDRESS_CHANGED"}),
+        ({"at": every_second, "routed": False}, set()),
+    ],
+)
+def test_one_broker_with_two_addresses_is_one(audit, given, events):
+    lines = [
+        each
+        for each in registering(**given, other=MEMBERS)
+        if each["kind"] != "consume_stats" and each["kind"] != "cluster_info"
+    ]
+    found = audit(lines)
+    assert found["group_faults"] == found["orphaned_queues"] == []
+    assert names(found, "events") == events
+
+
+# ---------------------------------------------------------------- masters and slaves
+
+MASTER, SLAVE = "broker-a:10911", "broker-a:10921"
+
+
+def failover(acting, gone=range(5, 6), comes_back=10):
+    """The master dies at 10:05. A slave becomes the master a minute later, or acts for it until it
+    comes back; ``acting``: of the second, who the collector asks for: the route's id, or its own.
+    """
+    for minute in range(20):
+        ids, perm = {"0": MASTER, "2": SLAVE}, 6
+        if acting and min(gone) <= minute < comes_back:
+            ids, perm = {"0": SLAVE}, 4
+        elif not acting and minute in gone:
+            ids = {"2": SLAVE}
+        elif not acting and minute > max(gone):
+            ids = {"0": SLAVE} | ({"1": MASTER} if minute >= comes_back else {})
+        given = route(60 * minute, *BROKERS, addrs={"broker-a": ids})
+        body = json.loads(given["body"])
+        for each in body["brokerDatas"]:
+            each["enableActingMaster"] = bool(acting)
+        body["queueDatas"][0]["perm"] = perm
+        yield given | {"body": json.dumps(body)}
+        polled = {"2": SLAVE} if acting == "its own" and perm == 4 else ids
+        for broker_id, addr in polled.items():
+            asked = {"broker_id": int(broker_id), "broker_addr": addr}
+            yield members(60 * minute + 2, "broker-a", MEMBERS) | asked
+        yield members(60 * minute + 3, "broker-b", MEMBERS)
+
+
+def test_a_slave_that_became_the_master_is_one(audit):
+    left, changed = audit(failover(acting=None))["events"]
+    assert (left["kind"], left["begins"], left["ends"]) == (
+        "MASTER_LEFT",
+        instant(300),
+        instant(360),
+    )
+    assert (changed["kind"], changed["begins"]) == ("BROKER_ADDRESS_CHANGED", instant(360))
+    said = f"the master of broker-a changed from {MASTER} to {SLAVE}"
+    assert said in changed["headline"]
+
+
+@pytest.mark.parametrize("acting", ["the route's", "its own"])
+def test_a_slave_that_acts_for_its_master_is_none(audit, acting):
+    found = audit(failover(acting))
+    (left,) = found["events"]
+    assert (left["kind"], left["begins"], left["ends"]) == (
+        "MASTER_LEFT",
+        instant(300),
+        instant(600),
+    )
+    assert found["group_faults"] == []
+    assert {row["completeness"] for row in found["state_runs"] if "completeness" in row} <= {1.0}
+
+
+@pytest.mark.parametrize("rounds", [1, 10])
+def test_a_mock_broker_is_no_broker(audit, rounds):
+    """Of one round alone a master is away that no route names; a mock broker never has one."""
+
+    def lines():
+        for minute in range(rounds):
+            given = route(60 * minute, *BROKERS)
+            body = json.loads(given["body"])
+            mapped = {"bname": "broker-a", "scope": "__global__", "totalQueues": 4}
+            body["topicQueueMappingByBroker"] = {"broker-a": mapped | {"currIdMap": {}}}
+            yield given | {"body": json.dumps(body)}
+            for number, name in enumerate(BROKERS, start=1):
+                yield members(60 * minute + number, name, MEMBERS)
+
+    found = audit(lines())
+    assert [row for row in found["events"] if "syslo" in row["headline"]] == []
+    assert [row for row in found["gaps"] if "syslo" in row["text"]] == []
+
+
+# ---------------------------------------------------------------- a broker that a nameserver lost
+
+THREE = ("broker-a", "broker-b", "broker-c")
+
+
+def lost(lacks="broker-c", cut_off=None):
+    """Two members: the second one asks ns2, whose route lacks a broker; the first one does not
+    reach the broker from which it is ``cut_off``.
+    """
+    one, other = MEMBERS[:2]
+    for minute in range(15):
+        yield route(60 * minute, *THREE)
+        left = [name for name in THREE if name != lacks]
+        yield route(60 * minute, *left) | {"namesrv_addr": "ns2:9876"}
+        for number, name in enumerate(THREE, start=1):
+            listed = [one] * (name != cut_off) + [other] * (name != lacks)
+            yield members(60 * minute + number, name, listed)
+
+
+def test_a_list_that_lacks_clients_of_a_nameserver_without_the_broker_has_its_root_there(audit):
+    found = audit(lost())
+    (fault,) = lasting(found["group_faults"])
+    assert fault["fault"] == "ROUTE_DIVERGENCE"
+    assert f"the list of broker-c lacks {MEMBERS[1]}: a client of ns2:9876" in fault["evidence"]
+    assert queues(found["orphaned_queues"]) == {("T", "broker-c", number) for number in range(4)}
+    rows = [*found["orphaned_queues"], *found["duplicate_queues"]]
+    assert {tuple(row["causes"]) for row in rows} == {("ROUTE_DIVERGENCE",)}
+    # Of 12 queues each member then has six.
+    assert (fault["findings_cleared"], fault["findings_left"]) == (len(rows), 0)
+
+
+def test_a_member_cut_off_from_a_broker_of_all_routes_is_another_fault(audit):
+    alone = lasting(audit(lost(lacks=None, cut_off="broker-b"))["group_faults"])
+    assert [row["fault"] for row in alone] == ["BROKER_VIEW_DIVERGENCE"]
+    both = {row["fault"]: row for row in lasting(audit(lost(cut_off="broker-b"))["group_faults"])}
+    assert both.keys() == {"BROKER_VIEW_DIVERGENCE", "ROUTE_DIVERGENCE"}
+    assert "broker-c" not in both["BROKER_VIEW_DIVERGENCE"]["evidence"].split(";")[0]
+    assert both["BROKER_VIEW_DIVERGENCE"]["client_ids"] == [MEMBERS[0]]
+    assert both["ROUTE_DIVERGENCE"]["client_ids"] == [MEMBERS[1]]
