@@ -134,6 +134,13 @@ def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
     return tuple(sorted({m.client_id for m in state.members if which(m)}))
 
 
+#: What is said of several processes of an id that lists alone show, and no time.
+_NOT_SEEN_TO_STAY = Text(
+    "no list shows yet that its connections stay: of one process that reconnected the old one goes "
+    "within about 130 s"
+)
+
+
 def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
     taken = {finding.queue for finding in findings if finding.kind == DUPLICATE}
     orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
@@ -153,6 +160,7 @@ def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[F
         )
         if orphans
         else "",
+        "" if stacked.is_settled else _NOT_SEEN_TO_STAY,
     )
 
 

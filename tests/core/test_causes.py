@@ -399,7 +399,8 @@ def test_a_shared_id_is_told_so_that_a_tired_operator_understands() -> None:
     assert told.evidence == (
         "10.0.2.10@app-DUP is used by 2 processes, 10.0.2.10:43848 and 10.0.2.10:58238; both take "
         "queues 0-2 of broker-a; the share of the later copies (3 queues: queues 3-5 of broker-a) "
-        "has no owner"
+        "has no owner; no list shows yet that its connections stay: of one process that reconnected "
+        "the old one goes within about 130 s"
     )
     assert told.remedy.startswith("give each process its own instanceName")
     assert "in place of app-DUP, which was set" in told.remedy
@@ -422,7 +423,8 @@ def test_each_shared_id_is_a_fault_of_its_own_with_its_own_queues() -> None:
     assert of_a.client_addrs == ("a:1", "a:2")
     assert of_a.evidence == (
         "a is used by 2 processes, a:1 and a:2; both take queues 0-1 of broker-a; the share of the "
-        "later copies (2 queues: queues 2-3 of broker-a) has no owner"
+        "later copies (2 queues: queues 2-3 of broker-a) has no owner; no list shows yet that its "
+        "connections stay: of one process that reconnected the old one goes within about 130 s"
     )
     assert "both take queues 4-5 of broker-a; the share of the later copies (1 " in of_b.evidence
     assert (of_a.queues_affected, of_b.queues_affected) == (4, 3)
