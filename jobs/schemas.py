@@ -202,9 +202,11 @@ NOT_CONSUMING, NOT_LOCKED, NOT_PULLING = "NOT_CONSUMING", "NOT_LOCKED", "NOT_PUL
 NOT_FINISHING = "NOT_FINISHING"
 
 #: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log,
-#: what a broker says of how a group consumes a topic, and that it does not let the group consume.
+#: what a broker says of how a group consumes a topic, that it does not let the group consume, and
+#: whether it has a configuration of the group.
 RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
 CONSUME_DISABLED = "CONSUME_DISABLED"
+CONFIGURED, NOT_CONFIGURED = "CONFIGURED", "NOT_CONFIGURED"
 
 SNAPSHOT_TABLES = _tables("""
 heartbeats: cluster, snapshot_time, broker_name, broker_id, consumer_group, client_addr: one
@@ -270,8 +272,10 @@ cluster
 snapshot_time timestamp?: the round; null for log lines
 observed_at timestamp: when the answer or the line was collected
 logged_at timestamp?: when the client wrote the line
-source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED: RUNNING_INFO, CLIENT_LOG,
-    REQUEST_MODE, or CONSUME_DISABLED: the broker refuses every pull of the group
+source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED|CONFIGURED|NOT_CONFIGURED:
+    RUNNING_INFO, CLIENT_LOG, REQUEST_MODE, CONSUME_DISABLED: the broker refuses every pull of the
+    group, or CONFIGURED and NOT_CONFIGURED: the broker has a subscription group of this name, or
+    none; of a group that some broker always has there is neither
 consumer_group
 client_id string: the client id that was asked for, or that the line names; empty where a broker
     says it

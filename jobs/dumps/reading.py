@@ -35,6 +35,8 @@ from .statement import (
     CLIENT_LOG,
     CONSUMER_CONNECTION,
     TOPIC_ROUTE,
+    ConfigAnswer,
+    ConfiguredGroups,
     LeftOut,
     Log,
     LogLine,
@@ -98,7 +100,8 @@ class Counts:
     out in each round. ``damage``: by slice. ``endings``: by slice why its file lacks lines.
     ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
-    ``collected_at``.
+    ``collected_at``. ``configured``: by cluster and master the groups of which it has a
+    configuration, in each round, with the time of its answer.
     """
 
     lines: Counter[int] = field(default_factory=Counter)
@@ -114,6 +117,7 @@ class Counts:
     endings: dict[int, Text] = field(default_factory=dict)
     days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
     ahead: dict[Log, Instant] = field(default_factory=dict)
+    configured: dict[tuple[str, str], dict[Instant, ConfigAnswer]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parts: "Iterable[Counts]") -> "Counts":
@@ -138,6 +142,8 @@ class Counts:
             whole.days.update(part.days)
             for log, by in part.ahead.items():
                 whole.ahead[log] = max(whole.ahead.get(log, by), by)
+            for broker, answers in part.configured.items():
+                whole.configured.setdefault(broker, {}).update(answers)
         return whole
 
     def add_refused(self, number: int, by_sender: "dict[LineSender, RefusedLines]") -> None:
@@ -264,9 +270,21 @@ class _Reading:
                 round_ = statement.snapshot_time or statement.collected_at
                 self._counts.add_left_out((statement.cluster, content.what), round_, content.number)
                 continue
+            if isinstance(content, ConfiguredGroups):
+                self._add_configured(statement, content)
+                continue
             self._count(statement)
             self._statements[_shard_of(statement.subject, self._shards)].append(statement)
         self._held += len(statements)
+
+    def _add_configured(self, statement: Statement, content: ConfiguredGroups) -> None:
+        source, round_ = statement.source, statement.snapshot_time
+        # A slave has what the master had some seconds before (``SlaveSynchronize`` 5.3.3).
+        if round_ is not None and source.broker_name is not None and not source.broker_id:
+            of_broker = self._counts.configured.setdefault(
+                (statement.cluster, source.broker_name), {}
+            )
+            of_broker[round_] = ConfigAnswer(statement.collected_at, content.groups)
 
     def _count(self, statement: Statement) -> None:
         is_log = statement.kind == CLIENT_LOG

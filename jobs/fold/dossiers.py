@@ -23,9 +23,9 @@ from ..judge.dossier import (
     ReportedQueue,
     RouteRun,
 )
-from ..schemas import ANSWERED, CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
+from ..schemas import ANSWERED, CONFIGURED, CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
-from .runs import GROUP_KEY, OFFSET_RUNS, REFUSED, Contents, Record, Records, Runs, is_whole
+from .runs import GROUP_KEY, OF_BROKERS, OFFSET_RUNS, REFUSED, Contents, Record, Records, Runs, is_whole
 
 #: (cluster, consumer group).
 ClusterGroup: TypeAlias = tuple[str, str]
@@ -193,6 +193,10 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
     if values["source"] == CONSUME_DISABLED:
         read_at = {*dossier.consume_disabled.get(broker_name, ()), *values["times"]} - {None}
         dossier.consume_disabled[broker_name] = tuple(sorted(read_at))
+        return
+    if values["source"] in OF_BROKERS:
+        said = dict.fromkeys(values["times"], values["source"] == CONFIGURED)
+        dossier.configured.setdefault(broker_name, {}).update(said)
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)

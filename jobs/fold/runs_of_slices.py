@@ -26,7 +26,6 @@ from ..schemas import (
     ANSWERED,
     BOOLEAN,
     CLIENT_LOG,
-    CONSUME_DISABLED,
     LIST_REFUSED,
     LONG,
     NOT_ONLINE,
@@ -42,6 +41,7 @@ from .runs import (
     LOST_BROKER,
     LOST_MEMBER,
     OFFSET_RUNS,
+    OF_BROKERS,
     POLL_RUNS,
     REFUSED,
     ROUTE_RUNS,
@@ -396,7 +396,7 @@ def client_runs(client_states: TableReading) -> Iterator[Rows]:
     def as_runs(batch: Batch) -> Rows:
         source = text(batch["source"])
         # A client's answer is the same whichever broker forwarded the question.
-        is_of_broker = pc.equal(source, CONSUME_DISABLED)
+        is_of_broker = pc.is_in(source, pa.array(OF_BROKERS, source.type))
         batch["broker_name"] = pc.if_else(is_of_broker, text(batch["broker_name"]), None)
         batch["start_timestamp"] = micros(batch["start_timestamp"])
         logged_at, snapshot_time = micros(batch["logged_at"]), micros(batch["snapshot_time"])

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from rebalance_core.client_kinds import placeholders_in
-from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of, named_broker, with_commas
+from rebalance_core.english import MOST_NAMES, agreeing, count, joined, list_of, named_broker, with_commas
 from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -19,6 +19,7 @@ from ..declared.instants import SECOND, Instant
 from .arrow_tables import Row
 from .case import Case
 from .core_verdict import QueueKey
+from .deleted import no_config
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
 from .found import GroupFindings
@@ -45,6 +46,7 @@ def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterato
         if row["topic"] == case.main_topic:
             facts += [*retries(case.dossier), *_addresses_by_turns(case.dossier)]
             facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
+            facts += _deleted_with_members(case.dossier)
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 
 
@@ -142,6 +144,20 @@ def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
                 clusters, MOST_NAMES, ("more cluster has members", "more clusters have members")
             ),
         )
+
+
+def _deleted_with_members(dossier: Dossier) -> Iterator[Text]:
+    """The members that a group has while no broker has a configuration of it any more."""
+    config, last = no_config(dossier), dossier.last_listed
+    if config is None or last is None or last.time < config.since or dossier.is_offline:
+        return
+    yield Text(
+        "{config}, and still has {members}: a broker that does not create groups by itself "
+        "(autoCreateSubscriptionGroup=false) refuses each of their pulls; stop them, or create it "
+        "again (mqadmin updateSubGroup)",
+        config=config.what,
+        members=count(last.members, "member"),
+    )
 
 
 def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:

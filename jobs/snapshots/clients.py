@@ -3,17 +3,27 @@ rows of ``client_states``.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 from ..declared.instants import SECOND, Instant, to_datetime, to_instant
-from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
+from ..dumps.statement import (
+    ConfigAnswer,
+    GroupFlags,
+    InfoQueue,
+    LogLine,
+    RequestMode,
+    RunningInfo,
+    Statement,
+)
 from ..schemas import (
     CLIENT_LOG,
+    CONFIGURED,
     CONSUME_DISABLED,
+    NOT_CONFIGURED,
     NOT_CONSUMING,
     NOT_FINISHING,
     NOT_LOCKED,
@@ -146,6 +156,24 @@ def broker_row(statement: Statement, said: RequestMode | GroupFlags) -> dict[str
         return _row(statement, CONSUME_DISABLED, client_id="")
     is_pull = said.mode != "POP"
     return _row(statement, REQUEST_MODE, client_id="", topic=said.topic, client_rebalance=is_pull)
+
+
+def config_rows(
+    cluster: str, group: str, answers: Mapping[str, Mapping[Instant, ConfigAnswer]]
+) -> Iterator[dict[str, Any]]:
+    """The rows of whether each broker has a configuration of the group, of each of its answers."""
+    for broker_name, of_broker in sorted(answers.items()):
+        for round_, (collected_at, groups) in sorted(of_broker.items()):
+            yield {
+                "cluster": cluster,
+                "snapshot_time": round_,
+                "observed_at": collected_at,
+                "source": CONFIGURED if group in groups else NOT_CONFIGURED,
+                "consumer_group": group,
+                "client_id": "",
+                "broker_name": broker_name,
+                "broker_id": 0,
+            }
 
 
 def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None) -> dict[str, Any]:

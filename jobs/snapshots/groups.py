@@ -9,15 +9,19 @@ twice would turn every member into two. Of each broker, group and round the poll
 counts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
+
+from rebalance_core.grouping import grouped
 
 from ..declared.instants import Instant
 from ..dumps.statement import (
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
+    ConfigAnswer,
     Connections,
     Content,
     GroupFlags,
@@ -45,7 +49,14 @@ from ..schemas import (
     NOT_ONLINE,
     QUEUE_OFFSETS,
 )
-from .clients import FirstCached, broker_row, log_line_row, logged_at, running_info_row
+from .clients import (
+    FirstCached,
+    broker_row,
+    config_rows,
+    log_line_row,
+    logged_at,
+    running_info_row,
+)
 from .exact_types import PIECE_ROWS, table_of
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
@@ -63,6 +74,37 @@ class SnapshotTerms(NamedTuple):
     client_log_time_zone: str | None = None
     #: The offset of each log from UTC: one log may be about several groups.
     log_offsets: Mapping[Log, Instant | None] = {}
+    #: The configurations that brokers have, by cluster.
+    configs: Mapping[str, "ClusterConfigs"] = {}
+
+
+class ClusterConfigs(NamedTuple):
+    """The groups that the masters of a cluster have a configuration of.
+
+    ``always``: those that one of them has in each of its answers, as nearly all are.
+    """
+
+    always: frozenset[str]
+    by_broker: Mapping[str, Mapping[Instant, ConfigAnswer]]
+
+    @classmethod
+    def by_cluster(
+        cls, configured: Mapping[tuple[str, str], Mapping[Instant, ConfigAnswer]]
+    ) -> "dict[str, ClusterConfigs]":
+        """Those of each cluster, from those of each of its masters."""
+        found = grouped((cluster, (name, of)) for (cluster, name), of in configured.items())
+        return {
+            cluster: cls(
+                frozenset[str]().union(
+                    *(
+                        frozenset.intersection(*{each.groups for each in answers.values()})
+                        for _, answers in of_cluster
+                    )
+                ),
+                dict(of_cluster),
+            )
+            for cluster, of_cluster in found.items()
+        }
 
 
 def group_tables(
@@ -70,13 +112,18 @@ def group_tables(
 ) -> Iterator[tuple[str, pa.Table]]:
     """The tables of one group in one cluster, in pieces; the statements in order of time."""
     group = _Group(terms)
-    for rows in in_parts(group.client_states(statements), PIECE_ROWS):
+    subject = _subject(statements[0])
+    configs = terms.configs.get(subject["cluster"])
+    of_brokers: Iterable[dict[str, Any]] = ()
+    if configs is not None and subject["consumer_group"] not in configs.always:
+        of_brokers = config_rows(*subject.values(), configs.by_broker)
+    for rows in in_parts(chain(group.client_states(statements), of_brokers), PIECE_ROWS):
         yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
     polled = ((time, *each) for time, queues in group.offsets.items() for each in queues.values())
     for offsets in in_parts(polled, PIECE_ROWS):
         names = ("snapshot_time", *Offset._fields)
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
-        yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **_subject(statements[0]))
+        yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **subject)
     if group.polls:
         yield from _poll_tables(group, terms)
 
