@@ -121,6 +121,7 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
         if members is not None:
             dossier.list_topics[list_id] = topics[list_id]
             dossier.list_members[list_id] = partial(_members, members)
+            dossier.list_records[list_id] = members
     subscribed = subscribers(list_ids, topics, offset_topics(runs.offsets))
     brokers = {
         id_: tuple(starmap(RouteBroker, records))

@@ -43,7 +43,7 @@ class NoConfig(NamedTuple):
 
     @property
     def what(self) -> Text:
-        """What the brokers say, in words."""
+        """The answers of the brokers, in words."""
         values = {
             "brokers": list_of(sorted(self.broker_names), MOST_NAMES),
             "since": zoned_clock(self.since),
@@ -68,8 +68,8 @@ class NoConfig(NamedTuple):
 
 
 def no_config(dossier: Dossier) -> NoConfig | None:
-    """Since when no broker has a configuration of the group, as their last answers say; None: one
-    has, or none was asked.
+    """The time since which no broker has a configuration of the group, as their last answers say;
+    None: one has, or none was asked.
 
     Worked example: broker-a has it up to 10:02 and not at 10:03, broker-b up to 10:03 and not at
     10:04. It was deleted at 10:04.

@@ -6,7 +6,7 @@ changes, not with the rounds.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,8 @@ class Dossier:
     #: The connections of each list, by list id. Made when they are asked for: most groups have one
     #: list that all brokers give, and nothing to compare.
     list_members: dict[str, Callable[[], ListedMembers]] = field(default_factory=dict)
+    #: The members of each list with all that is true of them (``MEMBER_FACTS``), by list id.
+    list_records: dict[str, Sequence[tuple[Any, ...]]] = field(default_factory=dict)
     #: The routes of each topic, those that no member subscribes to among them.
     routes: dict[str, list[RouteRun]] = field(default_factory=dict)
     clients: list[ClientRun] = field(default_factory=list)
@@ -210,8 +212,8 @@ class Dossier:
     #: The snapshots, ascending, in which each broker did not let the group consume
     #: (``consumeEnable`` false). What it said in the others nobody keeps: true, or nothing.
     consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
-    #: Whether each broker had a configuration of the group (a subscription group), in the snapshots
-    #: in which it said so; empty where some broker always had one, or none was asked.
+    #: The answers of each broker whether it had a configuration of the group (a subscription group),
+    #: by snapshot; empty where some broker always had one, or none was asked.
     configured: dict[str, dict[Instant, bool]] = field(default_factory=dict)
     #: The offsets of each topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)

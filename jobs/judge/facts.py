@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from rebalance_core.client_kinds import placeholders_in
-from rebalance_core.english import MOST_NAMES, agreeing, count, joined, list_of, named_broker, with_commas
+from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of, named_broker, with_commas
 from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -152,11 +152,11 @@ def _deleted_with_members(dossier: Dossier) -> Iterator[Text]:
     if config is None or last is None or last.time < config.since or dossier.is_offline:
         return
     yield Text(
-        "{config}, and still has {members}: a broker that does not create groups by itself "
+        "{config}, and still has members ({members:,}): a broker that does not create groups by itself "
         "(autoCreateSubscriptionGroup=false) refuses each of their pulls; stop them, or create it "
         "again (mqadmin updateSubGroup)",
         config=config.what,
-        members=count(last.members, "member"),
+        members=last.members,
     )
 
 

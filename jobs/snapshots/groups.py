@@ -91,7 +91,7 @@ class ClusterConfigs(NamedTuple):
     def by_cluster(
         cls, configured: Mapping[tuple[str, str], Mapping[Instant, ConfigAnswer]]
     ) -> "dict[str, ClusterConfigs]":
-        """Those of each cluster, from those of each of its masters."""
+        """The configurations of each cluster, from those of each of its masters."""
         found = grouped((cluster, (name, of)) for (cluster, name), of in configured.items())
         return {
             cluster: cls(
@@ -112,20 +112,24 @@ def group_tables(
 ) -> Iterator[tuple[str, pa.Table]]:
     """The tables of one group in one cluster, in pieces; the statements in order of time."""
     group = _Group(terms)
-    subject = _subject(statements[0])
-    configs = terms.configs.get(subject["cluster"])
-    of_brokers: Iterable[dict[str, Any]] = ()
-    if configs is not None and subject["consumer_group"] not in configs.always:
-        of_brokers = config_rows(*subject.values(), configs.by_broker)
-    for rows in in_parts(chain(group.client_states(statements), of_brokers), PIECE_ROWS):
+    states = chain(group.client_states(statements), _of_brokers(statements[:1], terms))
+    for rows in in_parts(states, PIECE_ROWS):
         yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
     polled = ((time, *each) for time, queues in group.offsets.items() for each in queues.values())
     for offsets in in_parts(polled, PIECE_ROWS):
         names = ("snapshot_time", *Offset._fields)
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
-        yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **subject)
+        yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **_subject(statements[0]))
     if group.polls:
         yield from _poll_tables(group, terms)
+
+
+def _of_brokers(one: Iterable[Statement], terms: SnapshotTerms) -> Iterator[dict[str, Any]]:
+    """The rows of whether brokers have a configuration of the group that a statement is about."""
+    for cluster, group in (_subject(each).values() for each in one):
+        configs = terms.configs.get(cluster)
+        if configs is not None and group not in configs.always:
+            yield from config_rows(cluster, group, configs.by_broker)
 
 
 def _subject(statement: Statement) -> dict[str, str]:

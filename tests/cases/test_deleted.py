@@ -161,7 +161,7 @@ def test_a_group_that_was_deleted_and_goes_on_is_told_with_its_health(audit):
     found = audit(lines())
     assert found["group_faults"] == []
     (reason,) = (each["reason"] for each in found["group_health"])
-    assert "it was deleted, and still has 4 members: a broker that does not create " in reason
+    assert "it was deleted, and still has members (4): a broker that does not create " in reason
 
 
 def test_a_group_that_was_deleted_and_whose_pulls_are_refused_is_to_be_created_again(audit):
