@@ -134,7 +134,7 @@ def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
     return tuple(sorted({m.client_id for m in state.members if which(m)}))
 
 
-#: What is said of several processes of an id that lists alone show, and no time.
+#: The doubt about several processes of an id that lists alone show, and no time.
 _NOT_SEEN_TO_STAY = Text(
     "no list shows yet that its connections stay: of one process that reconnected the old one goes "
     "within about 130 s"

@@ -25,7 +25,17 @@ from ..judge.dossier import (
 )
 from ..schemas import ANSWERED, CONFIGURED, CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
-from .runs import GROUP_KEY, OF_BROKERS, OFFSET_RUNS, REFUSED, Contents, Record, Records, Runs, is_whole
+from .runs import (
+    GROUP_KEY,
+    OF_BROKERS,
+    OFFSET_RUNS,
+    REFUSED,
+    Contents,
+    Record,
+    Records,
+    Runs,
+    is_whole,
+)
 
 #: (cluster, consumer group).
 ClusterGroup: TypeAlias = tuple[str, str]

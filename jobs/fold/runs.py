@@ -79,8 +79,9 @@ POLL_RUNS = _schema(
 ROUTE_RUNS = _schema(ROUTE_POLLS, "cluster", "topic", "namesrv_addr", "route_id", times=POLLED)
 
 #: One row per client process and what it reported of itself (RUNNING_INFO, CLIENT_LOG), and per
-#: word of brokers of the group (``OF_BROKERS``, with the broker's name, and REQUEST_MODE): ``activities`` of each of its ``queues``; of a log line when it was written (null: no zone
-#: fits), of all else its snapshot, and beside these times when each was collected.
+#: word of brokers of the group (REQUEST_MODE, and ``OF_BROKERS`` with the broker's name):
+#: ``activities`` of each of its ``queues``; of a log line when it was written (null: no zone fits),
+#: of all else its snapshot, and beside these times when each was collected.
 CLIENT_RUNS = _schema(
     CLIENT_STATES,
     *(*GROUP_KEY, *ClientRun._fields[:-2], "broker_name", "queues", "activities"),

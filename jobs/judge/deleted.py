@@ -2,11 +2,12 @@
 
 ``deleteSubGroup`` leaves the offsets, unless it is told to remove them
 (``AdminBrokerProcessor.deleteSubscriptionGroup`` 5.3.3, ``cleanOffset``): messages wait by the
-numbers, and nobody is missing. A broker that creates groups by itself (``autoCreateSubscriptionGroup``,
-the default) has it again as soon as a client of it sends a heartbeat or pulls
-(``SubscriptionGroupManager.findSubscriptionGroupConfig`` 4.9.4 to 5.3.3). Another one refuses each
-pull (SUBSCRIPTION_GROUP_NOT_EXIST, ``PullMessageProcessor``), and 5.x leaves such a group out of
-each heartbeat (``ClientManageProcessor.heartBeat``): its list drops members that live.
+numbers, and nobody is missing. A broker that creates groups by itself
+(``autoCreateSubscriptionGroup``, the default) has it again as soon as a client of it sends a
+heartbeat or pulls (``SubscriptionGroupManager.findSubscriptionGroupConfig`` 4.9.4 to 5.3.3).
+Another one refuses each pull (SUBSCRIPTION_GROUP_NOT_EXIST, ``PullMessageProcessor``), and 5.x
+leaves such a group out of each heartbeat (``ClientManageProcessor.heartBeat`` 5.1.4 and 5.3.3, not
+4.9.8): its list drops members that live.
 """
 
 from collections.abc import Collection
@@ -49,10 +50,12 @@ class NoConfig(NamedTuple):
             "since": zoned_clock(self.since),
         }
         if self.until is None:
-            template = (
-                "{brokers} [has|have] no subscription group of this name, and had none since {since}"
+            what = agreeing(
+                len(self.broker_names),
+                "{brokers} [has|have] no subscription group of this name, and had none since "
+                "{since}",
+                **values,
             )
-            what = agreeing(len(self.broker_names), template, **values)
         else:
             what = agreeing(
                 len(self.broker_names),

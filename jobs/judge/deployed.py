@@ -43,7 +43,7 @@ _WORDS: Mapping[tuple[str, Any], Text] = {
     ("consume_orderly", True): Text("yes"),
     ("consume_orderly", False): Text("no"),
 }
-#: Where a fact has no value of its own: nearly all clients do so.
+#: The values of facts that come without one: nearly all clients do so.
 _USUAL = {"chooses_queues": False, "client_rebalance": True, "message_model": "CLUSTERING"}
 _NAMES = [fact.name for fact in MEMBER_FACTS]
 _client_id = itemgetter(_NAMES.index("client_id"))
@@ -59,7 +59,7 @@ class Replaced(NamedTuple):
 
 
 def changed_with(dossier: Dossier, deploy: Replaced) -> list[Text]:
-    """What differs between the members that a deploy replaced and those that came, before and now.
+    """The facts in which the members that came differ from those that a deploy replaced.
 
     A fact of which nothing is known on one side says nothing, nor does a subscription that one
     side has from another source.
@@ -122,7 +122,9 @@ def _add(found: dict[str, set[Any]], facts: Iterable[tuple[str, Any]]) -> None:
 
 def _topics(subscriptions: Iterable[Any] | None, group: str) -> tuple[tuple[str, str], ...]:
     """The topics, each with its filter, but for the group's own retry topic."""
-    every = (tuple(each.values()) if isinstance(each, dict) else each for each in subscriptions or ())
+    every = (
+        tuple(each.values()) if isinstance(each, dict) else each for each in subscriptions or ()
+    )
     return tuple(
         sorted(
             (topic, expression or "*")
@@ -141,7 +143,9 @@ def _each_in_words(fact: str, values: Iterable[Any]) -> Iterator[str]:
         if fact == "version":
             yield version_name(value)
         elif fact == "subscriptions":
-            topics = (t if tags == "*" else Text("{t} ({tags})", t=t, tags=tags) for t, tags in value[1])
+            topics = (
+                t if tags == "*" else Text("{t} ({tags})", t=t, tags=tags) for t, tags in value[1]
+            )
             yield list_of(list(topics), _MOST_VALUES)
         else:
             yield _WORDS.get((fact, value), value)

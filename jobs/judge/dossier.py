@@ -212,8 +212,8 @@ class Dossier:
     #: The snapshots, ascending, in which each broker did not let the group consume
     #: (``consumeEnable`` false). What it said in the others nobody keeps: true, or nothing.
     consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
-    #: The answers of each broker whether it had a configuration of the group (a subscription group),
-    #: by snapshot; empty where some broker always had one, or none was asked.
+    #: The answers of each broker whether it had a configuration of the group (a subscription
+    #: group), by snapshot; empty where some broker always had one, or none was asked.
     configured: dict[str, dict[Instant, bool]] = field(default_factory=dict)
     #: The offsets of each topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)

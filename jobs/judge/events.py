@@ -345,7 +345,9 @@ def members_that_changed(
         replaced = min(len(before - now), len(now - before)) + len(came_back)
         is_deploy = len(before) == len(now) or 2 * replaced >= min(len(before), len(now)) > 0
         is_restless = any(first <= ends and begins <= last for first, last in unsteady)
-        is_of_one_round = not is_deploy and now < before and bool(snapshots) and ends == snapshots[-1]
+        is_of_one_round = (
+            not is_deploy and now < before and bool(snapshots) and ends == snapshots[-1]
+        )
         if is_restless or is_of_one_round or (is_deploy and not replaced):
             continue
         kind = kinds.GROUP_SCALED

@@ -152,9 +152,9 @@ def _deleted_with_members(dossier: Dossier) -> Iterator[Text]:
     if config is None or last is None or last.time < config.since or dossier.is_offline:
         return
     yield Text(
-        "{config}, and still has members ({members:,}): a broker that does not create groups by itself "
-        "(autoCreateSubscriptionGroup=false) refuses each of their pulls; stop them, or create it "
-        "again (mqadmin updateSubGroup)",
+        "{config}, and still has members ({members:,}): a broker that does not create groups by "
+        "itself (autoCreateSubscriptionGroup=false) refuses each of their pulls; stop them, or "
+        "create it again (mqadmin updateSubGroup)",
         config=config.what,
         members=last.members,
     )

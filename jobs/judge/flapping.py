@@ -110,9 +110,7 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     lives = _lives(case.reassignments[case.main_topic])
     releases = _releases(case, case.main_topic)
     few = (
-        row
-        for row in together(releases, _ends, _MOST_BETWEEN_LIVES)
-        if len(row) < _FEWEST_RELEASES
+        row for row in together(releases, _ends, _MOST_BETWEEN_LIVES) if len(row) < _FEWEST_RELEASES
     )
     of_hosts = _without(chain.from_iterable(few), lives)
     hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in of_hosts)

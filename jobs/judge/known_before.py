@@ -117,7 +117,8 @@ def _of_no_config(config: NoConfig) -> Text:
         return Text(
             "its offsets are left over if it was deleted before: delete them too (mqadmin "
             "deleteSubGroup -r true), or leave them; if it is still to consume, create it (mqadmin "
-            "updateSubGroup), where brokers do not create groups by themselves, and start its clients"
+            "updateSubGroup), where brokers do not create groups by themselves, and start its "
+            "clients"
         )
     return Text(
         "nobody is missing: its offsets are left over; delete them too (mqadmin deleteSubGroup "

@@ -65,9 +65,7 @@ def test_unread_messages_of_a_topic_are_gone_and_those_of_a_broker_not(audit, br
 def configs(minute, name, *groups):
     """The subscription groups of a broker."""
     table = {group: {"groupName": group, "consumeEnable": True} for group in groups}
-    return of_broker(
-        "subscription_group", 60 * minute + 1, name, {"subscriptionGroupTable": table}
-    )
+    return of_broker("subscription_group", 60 * minute + 1, name, {"subscriptionGroupTable": table})
 
 
 def group_of(listed, has, names=BROKERS, minutes=MINUTES, other="OTHER"):

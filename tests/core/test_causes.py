@@ -399,8 +399,8 @@ def test_a_shared_id_is_told_so_that_a_tired_operator_understands() -> None:
     assert told.evidence == (
         "10.0.2.10@app-DUP is used by 2 processes, 10.0.2.10:43848 and 10.0.2.10:58238; both take "
         "queues 0-2 of broker-a; the share of the later copies (3 queues: queues 3-5 of broker-a) "
-        "has no owner; no list shows yet that its connections stay: of one process that reconnected "
-        "the old one goes within about 130 s"
+        "has no owner; no list shows yet that its connections stay: of one process that "
+        "reconnected the old one goes within about 130 s"
     )
     assert told.remedy.startswith("give each process its own instanceName")
     assert "in place of app-DUP, which was set" in told.remedy

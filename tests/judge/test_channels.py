@@ -169,7 +169,9 @@ def together(channels):
     return max(
         (
             sum(stays(each, new) for each in channels if each.first_seen < new.first_seen)
-            + max(1, sum(stays(each, new) for each in channels if each.first_seen == new.first_seen))
+            + max(
+                1, sum(stays(each, new) for each in channels if each.first_seen == new.first_seen)
+            )
             for new in channels
         ),
         default=0,

@@ -142,7 +142,9 @@ def test_three_deploys_and_a_restart_of_the_broker_in_rounds_of_five_minutes(inf
         each for name, times in turns.items() for each in at_once(name, *sorted({*times, 2700}))
     ]
     starts = [
-        info(time - 50, time + 10, client_id=name) for name, times in turns.items() for time in times
+        info(time - 50, time + 10, client_id=name)
+        for name, times in turns.items()
+        for time in times
     ]
     assert not found(*members, clients=starts if infos else (), members=4)
     crashing = at_once("a", *range(300, 3600, 300))
