@@ -1,6 +1,6 @@
 """dossier -> a group that was deleted: brokers have its offsets, and no configuration of it.
 
-``deleteSubGroup`` leaves the offsets, unless it is told to remove them
+``deleteSubGroup`` leaves the offsets, unless it is asked to remove them
 (``AdminBrokerProcessor.deleteSubscriptionGroup`` 5.3.3, ``cleanOffset``): messages wait by the
 numbers, and nobody is missing. A broker that creates groups by itself
 (``autoCreateSubscriptionGroup``, the default) has it again as soon as a client of it sends a

@@ -23,7 +23,7 @@ _MOST_VALUES = 3
 #: release, ten patches a minor and ten minors a major version (4.0.0 to 5.9.9, in 5.3.3).
 _VERSION_4_0_0, _OF_A_MINOR, _OF_A_MAJOR = 213, 20, 200
 
-#: The templates of what changed, by fact, in the order in which they are told.
+#: The templates of what changed, by fact, in their order.
 _CHANGED = {
     "language": "the client's language from {before} to {now}",
     "version": "the client's version from {before} to {now}",
@@ -134,7 +134,7 @@ def _topics(subscriptions: Iterable[Any] | None, group: str) -> tuple[tuple[str,
     )
 
 
-def _in_words(fact: str, values: Iterable[Any]) -> Text:
+def _in_words(fact: str, values: Iterable[Any]) -> str:
     return list_of(list(_each_in_words(fact, values)), _MOST_VALUES)
 
 

@@ -112,7 +112,7 @@ class Event(NamedTuple):
     topics: frozenset[str] = frozenset()
     without_members_since: Instant | None = None
     without_members_until: Instant | None = None
-    changed: Text | None = None
+    changed: str | None = None
 
 
 def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
@@ -341,7 +341,7 @@ def members_that_changed(
         came_back = frozenset().union(*[each for _, each in of_one]) & before & now
         without = without_members(in_time, snapshots, begins, ends)
         if not without:
-            came_back = {each for each in came_back if parse_client_id(each).can_collide}
+            came_back = frozenset(each for each in came_back if parse_client_id(each).can_collide)
         replaced = min(len(before - now), len(now - before)) + len(came_back)
         is_deploy = len(before) == len(now) or 2 * replaced >= min(len(before), len(now)) > 0
         is_restless = any(first <= ends and begins <= last for first, last in unsteady)

@@ -30,9 +30,9 @@ from .intervals import usual_gap_but_for_one
 from .reassignments import Reassignment
 
 #: The fewest lives that follow one another; a deploy and its rollback are two.
-_FEWEST_LIVES = 4
+FEWEST_LIVES = 4
 #: The longest time between two of them: at least four an hour.
-_MOST_BETWEEN_LIVES = 15 * 60 * SECOND
+MOST_BETWEEN_LIVES = 15 * 60 * SECOND
 _HOUR = 3600 * SECOND
 #: A release may leave a few members as they are.
 _NEARLY_ALL = 0.8
@@ -110,7 +110,7 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     lives = _lives(case.reassignments[case.main_topic])
     releases = _releases(case, case.main_topic)
     few = (
-        row for row in together(releases, _ends, _MOST_BETWEEN_LIVES) if len(row) < _FEWEST_RELEASES
+        row for row in together(releases, _ends, MOST_BETWEEN_LIVES) if len(row) < _FEWEST_RELEASES
     )
     of_hosts = _without(chain.from_iterable(few), lives)
     hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in of_hosts)
@@ -179,8 +179,8 @@ def _without(releases: Iterable[Sequence[Reassignment]], lives: Iterable[Life]) 
 def _flappers(case: Case, who: str, lives: Sequence[Life]) -> list[_Flapper]:
     return [
         _Flapper(who, row, [life for life in lives if row[0].start <= life.start <= row[-1].start])
-        for row in successions(lives, case.expiry, _MOST_BETWEEN_LIVES)
-        if len(row) >= _FEWEST_LIVES
+        for row in successions(lives, case.expiry, MOST_BETWEEN_LIVES)
+        if len(row) >= FEWEST_LIVES
         and persistence(row[0].start, row[-1].start, case.persistence_seconds) == PERSISTENT
     ]
 

@@ -25,7 +25,7 @@ from .case import Case
 from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
 from .extents import Extent
-from .flapping import Life, per_hour, successions
+from .flapping import FEWEST_LIVES, MOST_BETWEEN_LIVES, Life, per_hour, successions
 from .found import FaultEpisode, GroupFindings, QueueFinding
 from .own_questions import UNDER_WAY, may_be_ours, unanswered_questions
 
@@ -126,7 +126,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
         of_id = channels[client_id]
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
         for rows in _rows(case, of_id, of_all.union(away)):
-            is_restarting = _has_restarted(starts.get(client_id, ()), rows)
+            is_restarting = _is_often(rows) and _has_restarted(starts.get(client_id, ()), rows)
             firsts = of_processes[client_id]
             most = max(sum((broker, at) not in firsts for at in times) for broker, times in rows)
             if is_restarting or most >= _FEWEST_REPLACED:
@@ -246,6 +246,14 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
             if len(times) >= _FEWEST_REPLACED and times[-1] - times[0] >= at_least:
                 rows.append((broker, times))
     return together(rows, lambda row: (row[1][0], row[1][-1]))
+
+
+def _is_often(rows: Iterable[_Row]) -> bool:
+    """True if it comes anew as often as one that flaps: three deploys are less often."""
+    return any(
+        len(times) >= FEWEST_LIVES and times[-1] - times[0] <= (len(times) - 1) * MOST_BETWEEN_LIVES
+        for _, times in rows
+    )
 
 
 def _has_restarted(starts: Starts, rows: Sequence[_Row]) -> bool:

@@ -207,6 +207,14 @@ def test_where_each_connection_is_another_process_it_restarts(clients, fault):
     assert one.fault == fault
 
 
+@pytest.mark.parametrize(("times", "flaps"), [(5, True), (4, False)])
+def test_who_restarts_three_times_in_forty_minutes_was_deployed(times, flaps):
+    """A new process each 800 s, in a group of which the others stay."""
+    restarts = [info(800 * n, 800 * n + 30) for n in range(times)]
+    faults = found(*breaking(800, times), clients=restarts)
+    assert [each.fault for each in faults] == ["FLAPPING"] * flaps
+
+
 def test_a_process_that_restarts_under_one_id_flaps():
     """It is back so fast that no list shows it gone; its old connections are closed."""
     restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
