@@ -194,13 +194,19 @@ class _IdChannels(NamedTuple):
         # At the edge of the window it is not seen how long they stay: as it was at other times.
         are_replaced = all(each.not_left_behind <= 1 for each in crowded)
         several = max(each.together for each in ever)
-        if several > 1 and not are_replaced:
+        if several > 1 and not are_replaced and not self._come_and_go(asked, polls):
             return ProcessCount(self.client_id, several, _SIDE_BY_SIDE)
         if are_replaced or any(each.not_left_behind < each.listed for each in ever):
             return ProcessCount(self.client_id, 1, _REPLACED)
         if not is_kept:
             return ProcessCount(self.client_id, 1, _SEEN_ONCE)
         return None
+
+    def _come_and_go(self, asked: Iterable[Broker], polls: Mapping[Broker, Instant]) -> bool:
+        """True if no channel that is there is in two lists, as in the round before or after: one
+        deploy of all processes of the id shows it in one round alone.
+        """
+        return all(self.by_broker[broker].come_and_go(polls[broker]) for broker in asked)
 
 
 class _Crowd(NamedTuple):
@@ -237,6 +243,17 @@ class _AtBroker:
             there = [each for each in self._channels[:came] if each.last_seen >= moment]
             self._crowds[came, went] = self._crowd(there)
         return self._crowds[came, went]
+
+    def come_and_go(self, moment: Instant) -> bool:
+        """True if no channel that is listed then is in another list, nor any of one beside it."""
+        there = [each for each in self._channels if each.first_seen <= moment <= each.last_seen]
+        if any(each.first_seen != each.last_seen for each in there):
+            return False
+        came, went = ({each.first_seen for each in there}, {each.gone_by for each in there})
+        before = [each for each in self._channels if each.gone_by in came]
+        after = [each for each in self._channels if each.first_seen in went]
+        beside = [each for each in (before, after) if each]
+        return any(all(each.is_seen_once for each in crowd) for crowd in beside)
 
     def _crowd(self, there: Sequence[Channel]) -> _Crowd:
         first_seen = [each.first_seen for each in there]

@@ -102,6 +102,8 @@ RECONNECTS = [tuple(range(10 * n, 10 * n + 3)) for n in range(1, 7)]
         ([(1, 2)] * 4, [2] * 4),
         ([(1, 2)] * 3 + [(3, 4)], [2] * 4),
         ([(1, 2)] * 3 + [(3, 4)] + [(5, 6)] * 2, [2] * 6),
+        # One of two ends, and the other reconnects since.
+        ([(1, 2)] * 3 + RECONNECTS[:3], [2, 2, 2, 1, 1, 1]),
         # One process keeps its connection, and another one of its id reconnects.
         ([(1, *each) for each in RECONNECTS], [2] * 6),
     ],
@@ -194,6 +196,15 @@ def left_behind(one, channels):
     )
 
 
+def come_and_go(there, channels):
+    """None of them is in two lists, nor is any of the list before, or of the one after."""
+    before = [one for one in channels if any(one.gone_by == each.first_seen for each in there)]
+    after = [one for one in channels if any(one.first_seen == each.gone_by for each in there)]
+    return all(each.first_seen == each.last_seen for each in there) and any(
+        crowd and all(map(seen_once, crowd)) for crowd in (before, after)
+    )
+
+
 def counted(channels, moment):
     """How many processes there are, from the plain definitions."""
     there = listed(channels, moment)
@@ -204,7 +215,7 @@ def counted(channels, moment):
     if sum(not left_behind(each, there) for each in there) <= 1:
         return [1]
     at_other_times = max(together(listed(channels, each.last_seen)) for each in channels)
-    if at_other_times > 1:
+    if at_other_times > 1 and not come_and_go(there, channels):
         return [at_other_times]
     return [1] if any(left_behind(each, channels) or seen_once(each) for each in channels) else []
 
