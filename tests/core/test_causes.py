@@ -16,6 +16,7 @@ from rebalance_core.descriptions import EXPRESSION_MISMATCH, normalise_expressio
 from rebalance_core.faults import Fault, find_faults
 from rebalance_core.processes import find_processes
 from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
+from rebalance_core.state import ProcessCount
 from tests.support.snapshots import (
     client_list,
     lists_of,
@@ -414,6 +415,14 @@ def twice(client_id: str, strategy: str | None = None) -> list[object]:
         member(client_id=client_id, client_addr=f"{client_id}:{port}", strategy=strategy)
         for port in (1, 2)
     ]
+
+
+def test_a_shared_id_of_which_one_process_reconnects_has_two_causes_and_no_others() -> None:
+    """Four connections of two processes: two slots are of old connections, one is shared."""
+    members = [member(client_id="a", client_addr=f"a:{port}") for port in range(4)]
+    state = replace(lists(*members, "b"), process_counts=(ProcessCount("a", 2, "they stay"),))
+    faults = {each.fault for each in all_faults(Situation(state, PLAIN))}
+    assert faults == {"DUPLICATE_CLIENT_ID", "STALE_CHANNEL"}
 
 
 def test_each_shared_id_is_a_fault_of_its_own_with_its_own_queues() -> None:
