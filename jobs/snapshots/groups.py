@@ -128,7 +128,8 @@ def _of_brokers(one: Iterable[Statement], terms: SnapshotTerms) -> Iterator[dict
     """The rows of whether brokers have a configuration of the group that a statement is about."""
     for cluster, group in (_subject(each).values() for each in one):
         configs = terms.configs.get(cluster)
-        if configs is not None and group not in configs.always:
+        # What a broker says of no group, as an error, has none.
+        if group and configs is not None and group not in configs.always:
             yield from config_rows(cluster, group, configs.by_broker)
 
 

@@ -123,6 +123,13 @@ def test_of_a_broker_that_was_not_asked_for_its_groups_it_is_not_known(audit):
     assert severity == "CRITICAL"
     assert evidence.endswith("it was deleted; of broker-b it is not known")
     assert remedy.startswith("if the group was deleted on purpose, delete it on broker-b too, ")
+    # A broker that answers with an error says of no group anything.
+    error = {"error_code": 1, "error_message": "system error"}
+    failed = [
+        of_broker("subscription_group", 60 * minute + 2, "broker-b", error) for minute in MINUTES
+    ]
+    of_two = [*group_of(nobody, lambda minute, _: minute < 3, names=["broker-a"]), *failed]
+    assert offline(audit(of_two))[:2] == (severity, evidence)
     # Nobody was asked: as before.
     assert offline(audit(group_of(nobody, nobody, names=())))[::2] == ("CRITICAL", START)
 
