@@ -202,10 +202,12 @@ NOT_CONSUMING, NOT_LOCKED, NOT_PULLING = "NOT_CONSUMING", "NOT_LOCKED", "NOT_PUL
 NOT_COUNTING, NOT_FINISHING = "NOT_COUNTING", "NOT_FINISHING"
 
 #: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log,
-#: what a broker says of how a group consumes a topic, and that it does not let the group consume.
+#: what a broker says of how a group consumes a topic, that it does not let the group consume, and
+#: whether it has a configuration of the group.
 RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
 CONSUME_DISABLED = "CONSUME_DISABLED"
 NO_OFFSETS = "NO_OFFSETS"
+CONFIGURED, NOT_CONFIGURED = "CONFIGURED", "NOT_CONFIGURED"
 
 SNAPSHOT_TABLES = _tables("""
 heartbeats: cluster, snapshot_time, broker_name, broker_id, consumer_group, client_addr: one
@@ -275,9 +277,12 @@ cluster
 snapshot_time timestamp?: the round; null for log lines
 observed_at timestamp: when the answer or the line was collected
 logged_at timestamp?: when the client wrote the line
-source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED|NO_OFFSETS: RUNNING_INFO,
-    CLIENT_LOG, REQUEST_MODE, CONSUME_DISABLED: the broker refuses every pull of the group, or
-    NO_OFFSETS: it answers, and has none of the offsets of the group that it gave before
+source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED|NO_OFFSETS\
+|CONFIGURED|NOT_CONFIGURED:
+    RUNNING_INFO, CLIENT_LOG, REQUEST_MODE, CONSUME_DISABLED: the broker refuses every pull of the
+    group, NO_OFFSETS: it answers, and has none of the offsets of the group that it gave before, or
+    CONFIGURED and NOT_CONFIGURED: the broker has a subscription group of this name, or none; of a
+    group that some broker always has there is neither
 consumer_group
 client_id string: the client id that was asked for, or that the line names; empty where a broker
     says it

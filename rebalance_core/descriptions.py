@@ -134,6 +134,13 @@ def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
     return tuple(sorted({m.client_id for m in state.members if which(m)}))
 
 
+#: The doubt about several processes of an id that lists alone show, and no time.
+_NOT_SEEN_TO_STAY = Text(
+    "no list shows yet that its connections stay: of one process that reconnected the old one goes "
+    "within about 130 s"
+)
+
+
 def _with_addresses(template: str, addresses: Sequence[str], **values: TextValue) -> Text:
     """The template with those of the addresses that lists have: some have none of a member."""
     values["addresses"] = _and(filter(None, addresses))
@@ -161,6 +168,7 @@ def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[F
         )
         if orphans
         else "",
+        "" if stacked.is_settled else _NOT_SEEN_TO_STAY,
     )
 
 

@@ -66,6 +66,13 @@ NOT_YET_KNOWN = Text(
     "started; the lists show which once an old connection would be dropped, about 130 s later"
 )
 
+#: The reasons for several processes of an id where lists alone show them, and no time.
+ONE_LIST_HAS_IT = Text("only one broker's list has it, and nothing shows a reconnection")
+LISTS_CONFIRM_IT = Text(
+    "the lists of several brokers confirm it; of one process that reconnected they drop the old "
+    "connection within about 130 s, so a list after that makes it certain"
+)
+
 #: The members of one client id in each broker's list, with the broker's name and id.
 CopiesPerList = list[tuple[tuple[str, int], list[Member]]]
 
@@ -104,7 +111,7 @@ def _stacked_id(client_id: str, lists: CopiesPerList, processes: int, because: s
     copies_per_list = tuple((broker, len(members)) for broker, members in lists)
     hosts = {address.rpartition(":")[0] for address in addresses}
     remedy = remedy_of(client_id, *_spoken(every))
-    is_settled = because != NOT_YET_KNOWN
+    is_settled = because not in (NOT_YET_KNOWN, ONE_LIST_HAS_IT, LISTS_CONFIRM_IT)
     if processes == 1 and not is_settled:
         template = "wait for the lists of the next minutes; if both are still there: {remedy}"
         remedy = Text(template, remedy=remedy)
@@ -186,12 +193,9 @@ def count_processes(
         return 1, Text("no two processes make the same id of this kind, so one has reconnected")
     processes = confirmed_processes(copies_per_list)
     if len(copies_per_list) == 1:
-        return processes, Text("only one broker's list has it, and nothing shows a reconnection")
+        return processes, ONE_LIST_HAS_IT
     if processes == most:
-        return processes, Text(
-            "the lists of several brokers confirm it; of one process that reconnected they would "
-            "drop the old connection within about 130 s"
-        )
+        return processes, LISTS_CONFIRM_IT
     return processes, NOT_YET_KNOWN
 
 

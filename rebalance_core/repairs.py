@@ -112,7 +112,16 @@ def give_separate_ids(situation: Situation) -> Situation:
     processes = processes_behind(situation.state)
     if all(count == 1 for count in processes.values()):
         return situation
-    return _rename_copies(situation, lambda client_id, copy: min(copy, processes[client_id] - 1))
+    renamed = _rename_copies(situation, lambda client_id, copy: min(copy, processes[client_id] - 1))
+    # The stale channels among them stay stale.
+    counts = (
+        counted._replace(
+            client_id=copy_id(counted.client_id, copy), processes=min(counted.processes, 1)
+        )
+        for counted in situation.state.process_counts
+        for copy in range(max(counted.processes, 1))
+    )
+    return with_state(renamed, process_counts=tuple(counts))
 
 
 def part_copies(situation: Situation) -> Situation:

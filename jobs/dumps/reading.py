@@ -35,6 +35,8 @@ from .statement import (
     CLIENT_LOG,
     CONSUMER_CONNECTION,
     TOPIC_ROUTE,
+    ConfigAnswer,
+    ConfiguredGroups,
     FirstMapped,
     LeftOut,
     Log,
@@ -105,6 +107,8 @@ class Counts:
     ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
     ``collected_at``. ``mapped``: by cluster and static topic where its logical queues lie.
+    ``configured``: by cluster and master the groups of which it has a configuration, in each round,
+    with the time of its answer.
     """
 
     lines: Counter[int] = field(default_factory=Counter)
@@ -122,6 +126,7 @@ class Counts:
     days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
     ahead: dict[Log, Instant] = field(default_factory=dict)
     mapped: dict[tuple[str, str], FirstMapped] = field(default_factory=dict)
+    configured: dict[tuple[str, str], dict[Instant, ConfigAnswer]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parts: "Iterable[Counts]") -> "Counts":
@@ -151,6 +156,8 @@ class Counts:
             for topic, first in part.mapped.items():
                 for logical, round_ in first.items():
                     whole.add_mapped(topic, logical, round_)
+            for broker, answers in part.configured.items():
+                whole.configured.setdefault(broker, {}).update(answers)
         return whole
 
     def add_mapped(
@@ -288,9 +295,21 @@ class _Reading:
                 round_ = statement.snapshot_time or statement.collected_at
                 self._counts.add_left_out((statement.cluster, content.what), round_, content.number)
                 continue
+            if isinstance(content, ConfiguredGroups):
+                self._add_configured(statement, content)
+                continue
             self._count(statement)
             self._statements[_shard_of(statement.subject, self._shards)].append(statement)
         self._held += len(statements)
+
+    def _add_configured(self, statement: Statement, content: ConfiguredGroups) -> None:
+        source, round_ = statement.source, statement.snapshot_time
+        # A slave has what the master had some seconds before (``SlaveSynchronize`` 5.3.3).
+        if round_ is not None and source.broker_name is not None and not source.broker_id:
+            of_broker = self._counts.configured.setdefault(
+                (statement.cluster, source.broker_name), {}
+            )
+            of_broker[round_] = ConfigAnswer(statement.collected_at, content.groups)
 
     def _count(self, statement: Statement) -> None:
         is_log = statement.kind == CLIENT_LOG

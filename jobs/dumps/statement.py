@@ -192,6 +192,19 @@ class GroupFlags(NamedTuple):
     consume_enable: bool
 
 
+class ConfiguredGroups(NamedTuple):
+    """The groups of which a broker has a configuration (SubscriptionGroupWrapper)."""
+
+    groups: frozenset[str]
+
+
+class ConfigAnswer(NamedTuple):
+    """The groups of a broker in one round, and when it gave them."""
+
+    collected_at: int
+    groups: frozenset[str]
+
+
 class LeftOut(NamedTuple):
     """One thing that a collector left out of a round, in its words, and the number of them."""
 
@@ -227,6 +240,7 @@ Content: TypeAlias = (
     | Stats
     | RequestMode
     | GroupFlags
+    | ConfiguredGroups
     | LeftOut
     | SharedName
     | LogLine

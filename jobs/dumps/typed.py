@@ -495,17 +495,18 @@ def _request_modes(body: Fields, _: str) -> ParsedBody:
 
 
 def _group_flags(body: Fields, _: str) -> ParsedBody:
-    """SubscriptionGroupWrapper: the groups that a broker does not let consume; most may.
+    """SubscriptionGroupWrapper: the groups that a broker has, and does not let consume; most may.
 
     ``consumeBroadcastEnable`` is not read: ``mqadmin updateSubGroup`` makes it false unless it is
     named, and it refuses those alone that broadcast, whose offsets no broker has.
     """
-    flags = []
-    for group, config in as_map(_needed(body, "subscriptionGroupTable")).items():
+    table = as_map(_needed(body, "subscriptionGroupTable"))
+    flags: list[tuple[str | None, statement.Content]] = []
+    for group, config in table.items():
         may = as_type(bool, as_map(config).get("consumeEnable"))
         if group and may is False:
             flags.append((group, statement.GroupFlags(may)))
-    return ParsedBody(tuple(flags))
+    return ParsedBody((*flags, (None, statement.ConfiguredGroups(frozenset(filter(None, table))))))
 
 
 def _needed(body: Fields, name: str) -> Any:

@@ -28,6 +28,7 @@ from ..judge.dossier import (
 )
 from ..schemas import (
     ANSWERED,
+    CONFIGURED,
     CONSUME_DISABLED,
     NO_ANSWER,
     NO_OFFSETS,
@@ -35,7 +36,17 @@ from ..schemas import (
     RUNNING_INFO,
 )
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
-from .runs import GROUP_KEY, OFFSET_RUNS, REFUSED, Contents, Record, Records, Runs, is_whole
+from .runs import (
+    GROUP_KEY,
+    OF_BROKERS,
+    OFFSET_RUNS,
+    REFUSED,
+    Contents,
+    Record,
+    Records,
+    Runs,
+    is_whole,
+)
 
 #: (cluster, consumer group).
 ClusterGroup: TypeAlias = tuple[str, str]
@@ -160,6 +171,7 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
         if members is not None:
             dossier.list_topics[list_id] = topics[list_id]
             dossier.list_members[list_id] = partial(_members, members)
+            dossier.list_records[list_id] = members
     subscribed = subscribers(
         list_ids, topics, offset_topics(runs.offsets), assigned_topics(runs.clients)
     )
@@ -247,6 +259,10 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         of_broker = dossier.without_offsets.setdefault(broker_name, {})
         for time in {*values["times"]} - {None}:
             of_broker[time] = max(begins or "", of_broker.get(time) or "") or None
+        return
+    if values["source"] in OF_BROKERS:
+        said = dict.fromkeys(values["times"], values["source"] == CONFIGURED)
+        dossier.configured.setdefault(broker_name, {}).update(said)
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)

@@ -15,7 +15,18 @@ import pyarrow as pa
 
 from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, content_id, record_text
 from ..judge.dossier import ClientRun
-from ..schemas import BROKER_POLLS, CLIENT_STATES, LONG, QUEUE_OFFSETS, ROUTE_POLLS, Table
+from ..schemas import (
+    BROKER_POLLS,
+    CLIENT_STATES,
+    CONFIGURED,
+    CONSUME_DISABLED,
+    LONG,
+    NO_OFFSETS,
+    NOT_CONFIGURED,
+    QUEUE_OFFSETS,
+    ROUTE_POLLS,
+    Table,
+)
 from .numbers import (
     NO_NUMBER,
     Array,
@@ -69,9 +80,9 @@ POLL_RUNS = _schema(
 ROUTE_RUNS = _schema(ROUTE_POLLS, "cluster", "topic", "namesrv_addr", "route_id", times=POLLED)
 
 #: One row per client process and what it reported of itself (RUNNING_INFO, CLIENT_LOG), and per
-#: word of brokers of the group (REQUEST_MODE, CONSUME_DISABLED, NO_OFFSETS: of the latter two with
-#: the broker's name): ``activities`` of each of its ``queues``; of a log line when it was written
-#: (null: no zone fits), of all else its snapshot, and beside these times when each was collected.
+#: word of brokers of the group (REQUEST_MODE, and ``OF_BROKERS`` with the broker's name):
+#: ``activities`` of each of its ``queues``; of a log line when it was written (null: no zone fits),
+#: of all else its snapshot, and beside these times when each was collected.
 CLIENT_RUNS = _schema(
     CLIENT_STATES,
     *(*GROUP_KEY, *ClientRun._fields[:-2], "broker_name", "consume_from_where"),
@@ -88,6 +99,9 @@ OFFSET_RUNS = _schema(
     *(*GROUP_KEY, "topic", "broker_name", "queue_id"),
     **dict.fromkeys(("times", *_OFFSETS), _LONGS),
 )
+
+#: The sources that a broker speaks for by itself.
+OF_BROKERS = (CONSUME_DISABLED, CONFIGURED, NOT_CONFIGURED, NO_OFFSETS)
 
 #: Columns with one list per run; the others are the key.
 COLLECTED = ("times", "observed_at", *_OFFSETS)

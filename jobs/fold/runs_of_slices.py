@@ -26,10 +26,8 @@ from ..schemas import (
     ANSWERED,
     BOOLEAN,
     CLIENT_LOG,
-    CONSUME_DISABLED,
     LIST_REFUSED,
     LONG,
-    NO_OFFSETS,
     NOT_ONLINE,
     STRING,
     Table,
@@ -42,6 +40,7 @@ from .runs import (
     COLLECTED,
     LOST_BROKER,
     LOST_MEMBER,
+    OF_BROKERS,
     OFFSET_RUNS,
     POLL_RUNS,
     REFUSED,
@@ -400,7 +399,7 @@ def client_runs(client_states: TableReading) -> Iterator[Rows]:
     def as_runs(batch: Batch) -> Rows:
         source = text(batch["source"])
         # A client's answer is the same whichever broker forwarded the question.
-        is_of_broker = pc.is_in(source, pa.array([CONSUME_DISABLED, NO_OFFSETS]))
+        is_of_broker = pc.is_in(source, pa.array(OF_BROKERS, source.type))
         batch["broker_name"] = pc.if_else(is_of_broker, text(batch["broker_name"]), None)
         batch["start_timestamp"] = micros(batch["start_timestamp"])
         logged_at, snapshot_time = micros(batch["logged_at"]), micros(batch["snapshot_time"])

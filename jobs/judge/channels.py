@@ -6,12 +6,16 @@ new one until it was silent for 120 s, which a scan each 10 s finds
 (``ClientManageProcessor``/``ConsumerManager.scanNotActiveChannel``). So two channels of one id that
 are listed side by side for longer are two processes, whatever else of the group changes, and an old
 one that disappears in time was left behind by the process that has the new one.
+
+A process that lives keeps its channel. One that a single poll of many lists shows none: where
+rounds are further apart than 120 s, one process that reconnects each minute has several in every
+list, and none of them in two.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -32,6 +36,10 @@ _SIDE_BY_SIDE = Text(
 _REPLACED = Text(
     "each new connection replaced the previous one, which the broker dropped before its "
     "timeout for silent ones"
+)
+_SEEN_ONCE = Text(
+    "none of its connections there is in two lists of the broker, and a process that lives keeps "
+    "its connection"
 )
 _SEVERAL_STARTS = Text("the start times in its answers alternate, so several processes answer")
 
@@ -54,6 +62,11 @@ class Channel(NamedTuple):
     first_seen: Instant
     last_seen: Instant
     gone_by: Instant | None
+
+    @property
+    def is_seen_once(self) -> bool:
+        """True if one poll lists it, and the next one does not."""
+        return self.gone_by is not None and self.first_seen == self.last_seen
 
 
 def channels_of(
@@ -169,32 +182,44 @@ class _IdChannels(NamedTuple):
         several = max(each.together for each in crowded)
         if several > 1:
             return ProcessCount(self.client_id, several, _SIDE_BY_SIDE)
+        ever = [each.ever for each in self.by_broker.values()]
+        is_kept = not any(each.seen_once for each in ever)
         if self.at_once > 1:
             # An answer is that of any of them: some may not have answered yet.
-            confirmed = confirmed_processes([each.listed for each in there if each.listed])
-            several = max(self.at_once, confirmed)
+            listed = [each.listed for each in there if each.listed and is_kept]
+            several = max(self.at_once, confirmed_processes(listed or [1]))
             return ProcessCount(self.client_id, several, _SEVERAL_STARTS)
         # One start time in all answers proves nothing: a broker passes the question to the first
         # channel of the id that it has, and every broker's may be that of the same process.
         # At the edge of the window it is not seen how long they stay: as it was at other times.
         are_replaced = all(each.not_left_behind <= 1 for each in crowded)
-        ever = [each.ever for each in self.by_broker.values()]
         several = max(each.together for each in ever)
-        if several > 1 and not are_replaced:
+        if several > 1 and not are_replaced and not self._come_and_go(asked, polls):
             return ProcessCount(self.client_id, several, _SIDE_BY_SIDE)
         if are_replaced or any(each.not_left_behind < each.listed for each in ever):
             return ProcessCount(self.client_id, 1, _REPLACED)
+        if not is_kept:
+            return ProcessCount(self.client_id, 1, _SEEN_ONCE)
         return None
+
+    def _come_and_go(self, asked: Iterable[Broker], polls: Mapping[Broker, Instant]) -> bool:
+        """True if no channel that is there is in two lists, as in the round before or after: one
+        deploy of all processes of the id shows it in one round alone.
+        """
+        return all(self.by_broker[broker].come_and_go(polls[broker]) for broker in asked)
 
 
 class _Crowd(NamedTuple):
     """Counts of the channels of an id that a broker lists at one time: all ..."""
 
     listed: int
-    #: ... the most that stay together for longer than a silent one is kept ...
+    #: ... the most processes that they show, as some stay beside others for longer than a silent
+    #: one is kept ...
     together: int
-    #: ... and those that no newer one has replaced.
+    #: ... those that no newer one has replaced ...
     not_left_behind: int
+    #: ... and those that a single poll lists, and the next one does not.
+    seen_once: int
 
 
 class _AtBroker:
@@ -219,24 +244,43 @@ class _AtBroker:
             self._crowds[came, went] = self._crowd(there)
         return self._crowds[came, went]
 
+    def come_and_go(self, moment: Instant) -> bool:
+        """True if no channel that is listed then is in another list, nor any of one beside it."""
+        there = [each for each in self._channels if each.first_seen <= moment <= each.last_seen]
+        if any(each.first_seen != each.last_seen for each in there):
+            return False
+        came, went = ({each.first_seen for each in there}, {each.gone_by for each in there})
+        before = [each for each in self._channels if each.gone_by in came]
+        after = [each for each in self._channels if each.first_seen in went]
+        beside = [each for each in (before, after) if each]
+        return any(all(each.is_seen_once for each in crowd) for crowd in beside)
+
     def _crowd(self, there: Sequence[Channel]) -> _Crowd:
         first_seen = [each.first_seen for each in there]
         left_behind = sum(_is_left_behind(each, first_seen, self._expiry) for each in there)
-        return _Crowd(len(there), _together(there, self._expiry), len(there) - left_behind)
+        seen_once = sum(each.is_seen_once for each in there)
+        together = _together(there, self._expiry)
+        return _Crowd(len(there), together, len(there) - left_behind, seen_once)
 
 
-def _together(channels: Iterable[Channel], expiry: Instant) -> int:
-    """The most channels that stay listed together for longer than the expiry.
+def _together(channels: Sequence[Channel], expiry: Instant) -> int:
+    """The most processes that channels show which stay listed beside others.
 
-    Where the latest of them begins at L, each began by L and is listed after L + expiry: these are
-    the most of the times [first_seen, last_seen - expiry) that have an instant in common.
+    A channel that is listed for longer than the expiry after another one came is of another
+    process: its own would have left it behind. So at the time at which some came all that were
+    there and stay so long are processes, each, and those that came are one more at least.
     """
-    edges: list[tuple[Instant, int]] = []
-    for each in channels:
-        if each.last_seen - expiry > each.first_seen:
-            # At one instant the ends come first.
-            edges += [(each.first_seen, 1), (each.last_seen - expiry, -1)]
-    return max(accumulate(step for _, step in sorted(edges)), default=0)
+    lasting = [each for each in channels if each.last_seen - expiry > each.first_seen]
+    came = sorted(each.first_seen for each in lasting)
+    until = sorted(each.last_seen - expiry for each in lasting)
+    of_new = set(came)
+    return max(
+        (
+            bisect_right(came, time) - bisect_right(until, time) + (time not in of_new)
+            for time in {each.first_seen for each in channels}
+        ),
+        default=0,
+    )
 
 
 def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant) -> bool:

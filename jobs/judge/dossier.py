@@ -7,7 +7,7 @@ changes, not with the rounds.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -242,6 +242,8 @@ class Dossier:
     #: The connections of each list, by list id. Made when they are asked for: most groups have one
     #: list that all brokers give, and nothing to compare.
     list_members: dict[str, Callable[[], ListedMembers]] = field(default_factory=dict)
+    #: The members of each list with all that is true of them (``MEMBER_FACTS``), by list id.
+    list_records: dict[str, Sequence[tuple[Any, ...]]] = field(default_factory=dict)
     #: The routes of each topic, those that no member subscribes to among them.
     routes: dict[str, list[RouteRun]] = field(default_factory=dict)
     clients: list[ClientRun] = field(default_factory=list)
@@ -253,6 +255,9 @@ class Dossier:
     #: The snapshots in which each broker answered, and had no offset of the group any more, each
     #: with where the members begin then (``ConsumeFromWhere``).
     without_offsets: dict[str, dict[Instant, str | None]] = field(default_factory=dict)
+    #: The answers of each broker whether it had a configuration of the group (a subscription
+    #: group), by snapshot; empty where some broker always had one, or none was asked.
+    configured: dict[str, dict[Instant, bool]] = field(default_factory=dict)
     #: The offsets of each topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
     #: The offsets of the group's own %DLQ%, which it does not consume.

@@ -8,7 +8,7 @@ from math import fsum
 from typing import TypeVar
 
 from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import CERTAIN, POSSIBLE
+from rebalance_core.findings import CERTAIN, DUPLICATE, POSSIBLE
 from rebalance_core.grouping import grouped
 from rebalance_core.processes import StackedId
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
@@ -72,8 +72,11 @@ def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFi
 def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int) -> QueueFinding:
     (kind, queue), extent, sightings = episode
     causes = _causes(sightings, persistence_seconds)
+    # A queue is read twice where lists differ in an old connection, which goes within 130 s; that
+    # its slot is nobody's lasts with the next one.
+    by_address = kind == DUPLICATE and causes == (STALE_CHANNEL,)
     differing = [
-        (run, fault.client_ids)
+        (run, fault.client_addrs if by_address else fault.client_ids)
         for run, (phase, _) in sightings
         for fault in phase.evaluated.faults
         if causes in ((BROKER_VIEW_DIVERGENCE,), (STALE_CHANNEL,)) and fault.fault in causes
@@ -106,19 +109,17 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
 def _differs_for_long(
     shown: Iterable[tuple[Portion, Collection[str]]], persistence_seconds: int
 ) -> bool:
-    """True if the lists differ in one client for long.
+    """True if the lists differ in one client, or one connection, for long.
 
     In a rolling restart another client is on its way each time: brokers that are asked some seconds
     apart differ in one after the other, and in none for long. So do old connections of one client
     and then of another. Where nobody is named all count.
     """
-    of_clients = grouped(
-        (client_id, run) for run, client_ids in shown for client_id in client_ids or ("",)
-    )
+    of_each = grouped((name, run) for run, names in shown for name in names or ("",))
     return any(
         extents.extent_of(joined, 0, persistence_seconds).lasts
-        for of_client in of_clients.values()
-        for joined in extents.join_episodes(of_client, 0)
+        for runs in of_each.values()
+        for joined in extents.join_episodes(runs, 0)
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from rebalance_core import repairs
 from rebalance_core.causes import UNEXPLAINED
+from rebalance_core.client_id import parse_client_id
 from rebalance_core.english import agreeing, count, joined, list_of, named_broker, with_commas
 from rebalance_core.findings import CERTAIN, DUPLICATE, MOST_INT, ORPHANED
 from rebalance_core.grouping import grouped
@@ -34,6 +35,7 @@ from ..schemas import EVENTS, RUNNING_INFO
 from .arrow_tables import Row
 from .brokers import address_changes, topics_by_broker
 from .case import Case
+from .deployed import Replaced, changed_with
 from .dossier import ClientRun, Dossier, ListedIds
 from .in_words import clock, fault_in_words, zoned_clock
 from .intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
@@ -97,6 +99,7 @@ class Event(NamedTuple):
     that shows that it is over, None while it is not. ``what`` and ``evidence`` are sentences
     without the time. ``topics``: those of the group that it is about. ``without_members_since``:
     the first snapshot of it without any member, ``without_members_until`` the next one with one.
+    ``changed``: what the members changed with it, in words.
     """
 
     kind: str
@@ -110,6 +113,7 @@ class Event(NamedTuple):
     topics: frozenset[str] = frozenset()
     without_members_since: Instant | None = None
     without_members_until: Instant | None = None
+    changed: str | None = None
 
 
 def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
@@ -128,7 +132,10 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     for topic, changes in case.route_changes.items():
         if not is_retry_topic(topic):
             found += topic_resized(topic, changes)
-    found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
+    found += (
+        _with_changes(each, members, restarted, dossier)
+        for each in members_that_changed(group, members, snapshots, restarted, began, unsteady)
+    )
     usual = usual_gap_but_for_one(np.diff(snapshots))
     seen = (_with_gap_before(each, snapshots, usual) for each in found)
     rows = merged(_row(dossier.cluster, each, [group]) for each in seen)
@@ -315,6 +322,10 @@ def members_that_changed(
 
     Worked example: a and b are listed; at 10:00 a is gone, at 10:01 c is there, at 10:02 b is gone,
     at 10:03 d is there. That is one deploy, from 10:00 to 10:03: 2 of 2 members were replaced.
+
+    What one round alone lacks is no change: a broker drops a member whose heartbeats it does not
+    get, and lists it again at the next one. An id that is of one process alone, and comes back, is
+    that process; and members that the last round alone lacks may come back.
     """
     if not in_time:
         return
@@ -327,15 +338,28 @@ def members_that_changed(
     ]
     steps = [*left, *[(since, frozenset({each})) for since, each in restarted]]
     since = [each.since for each in in_time]
-    for of_one in together(steps, _time, max(_ONE_DEPLOY, _ROUNDS_OF_ONE * round_)):
+    apart = max(_ONE_DEPLOY, _ROUNDS_OF_ONE * round_)
+
+    def until_next_round(step: tuple[Instant, frozenset[str]]) -> tuple[Instant, Instant]:
+        """The time of a step; to the next round, where it was long in coming."""
+        later = snapshots[bisect_right(snapshots, step[0]) :][:1]
+        return step[0], later[0] if later and later[0] - step[0] > apart else step[0]
+
+    for of_one in together(steps, until_next_round, apart):
         begins, ends = of_one[0][0], of_one[-1][0]
         before = in_time[max(bisect_left(since, begins) - 1, 0)].client_ids
         now = in_time[bisect_right(since, ends) - 1].client_ids
         came_back = frozenset().union(*[each for _, each in of_one]) & before & now
+        without = without_members(in_time, snapshots, begins, ends)
+        if not without:
+            came_back = frozenset(each for each in came_back if parse_client_id(each).can_collide)
         replaced = min(len(before - now), len(now - before)) + len(came_back)
         is_deploy = len(before) == len(now) or 2 * replaced >= min(len(before), len(now)) > 0
         is_restless = any(first <= ends and begins <= last for first, last in unsteady)
-        if is_restless or (is_deploy and not replaced):
+        is_of_one_round = (
+            not is_deploy and now < before and bool(snapshots) and ends == snapshots[-1]
+        )
+        if is_restless or is_of_one_round or (is_deploy and not replaced):
             continue
         kind = kinds.GROUP_SCALED
         template = "group {group} was scaled from {before:,} to {now:,} members"
@@ -349,8 +373,32 @@ def members_that_changed(
             (len(came_back), Text("{number:,} came back", number=len(came_back))),
         )
         why = with_commas([text for number, text in changes if number])
-        without = without_members(in_time, snapshots, begins, ends)
         yield Event(kind, group, begins, ends, ends, what, why, (), frozenset(), *without)
+
+
+def _with_changes(
+    event: Event,
+    in_time: Sequence[ListedIds],
+    restarted: Iterable[tuple[Instant, str]],
+    dossier: Dossier,
+) -> Event:
+    """The event, with what the members changed where it is a deploy."""
+    if event.kind != kinds.GROUP_DEPLOYED:
+        return event
+    since = [each.since for each in in_time]
+    first, last = bisect_left(since, event.begins), bisect_right(since, event.last_seen)
+    before = in_time[max(first - 1, 0)].client_ids
+    during = [each.client_ids for each in in_time[first:last]]
+    now = during[-1] if during else before
+    again = {each for at, each in restarted if event.begins <= at <= event.last_seen}
+    again |= {each for each in before & now if any(each not in ids for ids in during)}
+    deploy = Replaced((before - now) | again, (now - before) | again, event.begins, event.last_seen)
+    changes = changed_with(dossier, deploy)
+    if not changes:
+        return event
+    changed = with_commas(changes)
+    why = joined([event.evidence, Text("it changed {changes}", changes=changed)])
+    return event._replace(evidence=why, changed=changed)
 
 
 def without_members(
@@ -623,6 +671,13 @@ def _explain(
             if event is None:
                 continue
             event["finding_ids"].append(row["finding_id"])
+            if table == "group_faults" and event["changed"] is not None:
+                began = Text(
+                    "it began with {event}, which changed {changes}",
+                    event=in_short(event),
+                    changes=event["changed"],
+                )
+                row["evidence"] = joined([row["evidence"], began])
             if kind not in (ORPHANED, DUPLICATE, UNEXPLAINED) and _is_lasting(row):
                 lasting[id(event)].append((kind, row))
             column = "queues_read_twice" if table == "duplicate_queues" else "queues_lost"

@@ -24,6 +24,7 @@ from ..declared.instants import SECOND, Instant
 from .arrow_tables import Row
 from .case import Case
 from .core_verdict import QueueKey
+from .deleted import no_config
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
 from .found import GroupFindings
@@ -52,6 +53,7 @@ def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterato
         if row["topic"] == case.main_topic:
             facts += [*retries(case), *_addresses_by_turns(case.dossier)]
             facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
+            facts += _deleted_with_members(case.dossier)
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 
 
@@ -181,6 +183,20 @@ def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
                 clusters, MOST_NAMES, ("more cluster has members", "more clusters have members")
             ),
         )
+
+
+def _deleted_with_members(dossier: Dossier) -> Iterator[Text]:
+    """The members that a group has while no broker has a configuration of it any more."""
+    config, last = no_config(dossier), dossier.last_listed
+    if config is None or last is None or last.time < config.since or dossier.is_offline:
+        return
+    yield Text(
+        "{config}, and still has members ({members:,}): a broker that does not create groups by "
+        "itself (autoCreateSubscriptionGroup=false) refuses each of their pulls; stop them, or "
+        "create it again (mqadmin updateSubGroup)",
+        config=config.what,
+        members=last.members,
+    )
 
 
 def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:

@@ -14,6 +14,8 @@ from itertools import chain, pairwise
 from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.english import MOST_NAMES, count, list_of
 from rebalance_core.grouping import grouped
@@ -24,15 +26,18 @@ from ..declared.kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings
+from .intervals import usual_gap_but_for_one
 from .reassignments import Reassignment
 
 #: The fewest lives that follow one another; a deploy and its rollback are two.
-_FEWEST_LIVES = 4
+FEWEST_LIVES = 4
 #: The longest time between two of them: at least four an hour.
-_MOST_BETWEEN_LIVES = 15 * 60 * SECOND
+MOST_BETWEEN_LIVES = 15 * 60 * SECOND
 _HOUR = 3600 * SECOND
 #: A release may leave a few members as they are.
 _NEARLY_ALL = 0.8
+#: The fewest releases in a row for processes that keep their hosts to be none: all of them crash.
+_FEWEST_RELEASES = 5
 
 _REMEDY = (
     "find out why {these_processes} end: what their orchestrator says about restarts (liveness "
@@ -93,8 +98,8 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     """The one fault of a group whose members come and go again and again, or none.
 
     Members are counted by the host in their client ids, for most ids are new with each process;
-    where the hosts are new as well (a pod for each), over the whole group. There a release is left
-    out, in which nearly all of the group's members are replaced at once.
+    where the hosts are new as well (a pod for each), over the whole group. A release is left out,
+    in which nearly all of the group's members are replaced, each once.
 
     Worked example: a process of 10.0.0.7 crashes every four minutes, and each time joins with
     another id: ten ids that follow one another. A deploy of twenty pods has twenty new ids, none of
@@ -103,15 +108,18 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     if case.main_topic is None:
         return found
     lives = _lives(case.reassignments[case.main_topic])
-    hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in lives)
+    releases = _releases(case, case.main_topic)
+    few = (
+        row for row in together(releases, _ends, MOST_BETWEEN_LIVES) if len(row) < _FEWEST_RELEASES
+    )
+    of_hosts = _without(chain.from_iterable(few), lives)
+    hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in of_hosts)
     flappers: list[_Flapper] = []
     for host, of_host in hosts.items():
         (first, *others) = sorted({life.name for life in of_host})
         flappers += _flappers(case, host if others else first, of_host)
     if not flappers:
-        released = _released(case, case.main_topic)
-        kept = [life for life in lives if (life.name, life.start) not in released]
-        flappers = _flappers(case, _OF_SEVERAL_HOSTS, kept)
+        flappers = _flappers(case, _OF_SEVERAL_HOSTS, _without(releases, lives))
     return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())
 
 
@@ -127,28 +135,52 @@ def _lives(reassignments: Iterable[Reassignment]) -> list[Life]:
     return lives + [Life(client_id, start, None) for client_id, start in joined.items()]
 
 
-def _released(case: Case, topic: str) -> set[tuple[str, Instant]]:
-    """The client ids that came with a release of the whole group, each with the time of its join.
+def _releases(case: Case, topic: str) -> list[list[Reassignment]]:
+    """The changes of each release of the whole group.
 
-    The changes of a release follow each other within the time after which a process that stopped
-    without a word is gone. Those that came in it stay, and they are nearly all members at its end.
+    They follow each other within a round, or within the time after which a process that stopped
+    without a word is gone. Each member comes once in it and stays, and those that came are nearly
+    all members at its end.
     """
-    released: set[tuple[str, Instant]] = set()
     changes, members_at = case.reassignments[topic], case.timelines[topic].members_at
-    for wave in together(changes, lambda each: (each.changed_at, each.changed_at), case.expiry):
-        joined = {(name, row.changed_at) for row in wave for name in row.clients_joined}
-        left = {name for row in wave for name in row.clients_left}
-        is_replaced = len(joined) > 1 and left and left.isdisjoint(name for name, _ in joined)
-        if is_replaced and len(joined) >= _NEARLY_ALL * members_at(wave[-1].changed_at):
-            released |= joined
-    return released
+    apart = max(case.expiry, usual_gap_but_for_one(np.diff(case.snapshots)))
+    waves = together(changes, lambda each: (each.changed_at, each.changed_at), apart)
+    return [
+        wave
+        for wave in waves
+        if any(row.clients_left for row in wave)
+        and (joined := _came_to_stay(wave))
+        and len(joined) >= max(2, _NEARLY_ALL * members_at(wave[-1].changed_at))
+    ]
+
+
+def _came_to_stay(wave: Iterable[Reassignment]) -> set[str]:
+    """The client ids that joined in the wave; none where one of them left again in it."""
+    joined: set[str] = set()
+    for row in wave:
+        if not joined.isdisjoint([*row.clients_left, *row.clients_joined]):
+            return set()
+        joined |= {*row.clients_joined}
+    return joined
+
+
+def _ends(wave: Sequence[Reassignment]) -> tuple[Instant, Instant]:
+    return wave[0].changed_at, wave[-1].changed_at
+
+
+def _without(releases: Iterable[Sequence[Reassignment]], lives: Iterable[Life]) -> list[Life]:
+    """The lives that did not begin with one of the releases."""
+    begun = {
+        (name, row.changed_at) for wave in releases for row in wave for name in row.clients_joined
+    }
+    return [life for life in lives if (life.name, life.start) not in begun]
 
 
 def _flappers(case: Case, who: str, lives: Sequence[Life]) -> list[_Flapper]:
     return [
         _Flapper(who, row, [life for life in lives if row[0].start <= life.start <= row[-1].start])
-        for row in successions(lives, case.expiry, _MOST_BETWEEN_LIVES)
-        if len(row) >= _FEWEST_LIVES
+        for row in successions(lives, case.expiry, MOST_BETWEEN_LIVES)
+        if len(row) >= FEWEST_LIVES
         and persistence(row[0].start, row[-1].start, case.persistence_seconds) == PERSISTENT
     ]
 

@@ -12,9 +12,11 @@ from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
+from ..declared.kinds import GROUP_NOT_CONSUMING
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .brokers import address_changes, last_change
 from .case import Case
+from .deleted import NoConfig, no_config
 from .dossier import Dossier, PollRun
 from .events import restarts
 from .facts import members_elsewhere
@@ -27,10 +29,16 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
 
     One whose master is away needs that. One that listed members of the group before has the group:
     its clients are to come back, and ``updateSubGroup`` changes nothing. A topic that had a route
-    before was deleted, and its name is right. Members that are all gone need what made them go.
+    before was deleted, and its name is right. Members that are all gone need what made them go. A
+    group that no broker has any more was deleted.
     """
 
+    config = no_config(case.dossier)
+
     def better(fault: FaultEpisode) -> FaultEpisode:
+        is_of_group = fault.fault == GROUP_NOT_CONSUMING or fault.remedy == GROUP_OFFLINE_REMEDY
+        if is_of_group and config is not None and config.since <= fault.last_seen:
+            return fault.saying([config.what], remedy=_of_no_config(config))
         if fault.fault == UNKNOWN_TOPIC:
             return _deleted_explained(fault, case.dossier)
         if fault.remedy == GROUP_OFFLINE_REMEDY:
@@ -88,6 +96,35 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
         return fault
     dropped = Text("the same members were dropped and came back {number} times", number=back)
     return fault.saying([dropped], remedy=_HEARTBEATS_TOO_RARE)
+
+
+def _of_no_config(config: NoConfig) -> Text:
+    """The remedy of a group without members that brokers have no configuration of."""
+    if config.has_members:
+        return Text(
+            "it was deleted while it had members: a broker that does not create groups by itself "
+            "(autoCreateSubscriptionGroup=false) takes no heartbeat of them any more and refuses "
+            "their pulls; create it again (mqadmin updateSubGroup), or stop them"
+        )
+    if config.unknown:
+        return Text(
+            "if the group was deleted on purpose, delete it on {brokers} too, with its offsets "
+            "(mqadmin deleteSubGroup -r true); else create it again (mqadmin updateSubGroup) and "
+            "start its consumers",
+            brokers=list_of(sorted(config.unknown), MOST_NAMES),
+        )
+    if config.until is None:
+        return Text(
+            "its offsets are left over if it was deleted before: delete them too (mqadmin "
+            "deleteSubGroup -r true), or leave them; if it is still to consume, create it (mqadmin "
+            "updateSubGroup), where brokers do not create groups by themselves, and start its "
+            "clients"
+        )
+    return Text(
+        "nobody is missing: its offsets are left over; delete them too (mqadmin deleteSubGroup "
+        "-r true), or leave them; if it was deleted by mistake, create it again (mqadmin "
+        "updateSubGroup)"
+    )
 
 
 def _came_back(dossier: Dossier, until: Instant) -> int:

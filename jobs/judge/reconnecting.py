@@ -25,7 +25,7 @@ from .case import Case
 from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
 from .extents import Extent
-from .flapping import Life, per_hour, successions
+from .flapping import FEWEST_LIVES, MOST_BETWEEN_LIVES, Life, per_hour, successions
 from .found import FaultEpisode, GroupFindings, QueueFinding
 from .own_questions import UNDER_WAY, may_be_ours, unanswered_questions
 
@@ -34,6 +34,9 @@ _FEWEST_REPLACED = 3
 #: The longest time between two of them, at least two an hour: what a proxy closes once a day does
 #: no harm.
 _MOST_BETWEEN_CONNECTIONS = 30 * 60 * SECOND
+#: The fewest times in a row that nearly all members came anew, for it to be no deploy: a bad
+#: release may have three within an hour, and a restart of the broker beside them.
+_FEWEST_OF_ALL = 5
 #: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
 _AT_ONCE = 60 * SECOND
 _NEARLY_ALL = 0.75
@@ -106,10 +109,10 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     minutes. Two processes that share an id have two ports each time, and replace none; twelve that
     share one and are deployed replace twelve, but none of the new ones.
 
-    What nearly all members of the group do at a time on a broker, once or twice, is a restart of
-    the broker, and what they do one after the other a deploy; a client that was in no list before
-    it came anew was restarted. None of these counts. A connection of a new process, as its start
-    time shows, is not a reconnection, but may be one of many restarts.
+    What nearly all members of the group do at a time on a broker is a restart of the broker, or a
+    deploy, and what they do one after the other a deploy; a client that was in no list before it
+    came anew was restarted. None of these counts. A connection of a new process, as its start time
+    shows, is not a reconnection, but may be one of many restarts.
     """
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
@@ -118,12 +121,12 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
         client_id: _first_connections(of_id, starts.get(client_id, ()))
         for client_id, of_id in channels.items()
     }
-    of_brokers = _restarts_of_brokers(case, case.main_topic, of_processes)
+    of_all = _of_nearly_all(case, case.main_topic)
     for client_id in sorted(channels.keys() - flapping):
         of_id = channels[client_id]
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
-        for rows in _rows(case, of_id, of_brokers.union(away)):
-            is_restarting = _has_restarted(starts.get(client_id, ()), rows)
+        for rows in _rows(case, of_id, of_all.union(away)):
+            is_restarting = _is_often(rows) and _has_restarted(starts.get(client_id, ()), rows)
             firsts = of_processes[client_id]
             most = max(sum((broker, at) not in firsts for at in times) for broker, times in rows)
             if is_restarting or most >= _FEWEST_REPLACED:
@@ -154,34 +157,38 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
     )
 
 
-def _restarts_of_brokers(
-    case: Case, topic: str, of_processes: Mapping[str, _Connected]
-) -> _Connected:
-    """The brokers and times at which nearly all members came anew; not where they do so at once
-    again and again, as with a load balancer that drops all connections.
+def _of_nearly_all(case: Case, topic: str) -> _Connected:
+    """The brokers and times at which nearly all members came anew; not where they do so again and
+    again, as with a load balancer that drops all connections, or a release that crashes.
     """
     came = grouped(
         (broker, (each.first_seen, client_id))
         for client_id, of_id in case.situations.channels.items()
         for broker, of_broker in by_broker(of_id).items()
         for each in of_broker[1:]
-        if (broker, each.first_seen) not in of_processes[client_id]
     )
     members_at = case.timelines[topic].members_at
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_broker in came.items():
         in_time = sorted(of_broker)
-        times = _waves(in_time, members_at)
-        if len(together(times, lambda each: (each, each), _AT_ONCE)) >= _FEWEST_REPLACED:
-            times = []
-        found.update((broker, time) for time in (*times, *_in_turn(in_time, members_at)))
+        at_once = together(_waves(in_time, members_at), lambda each: (each, each), _AT_ONCE)
+        # A wave that two polls show is one after the other, too.
+        waves = together([*at_once, *_in_turn(in_time, members_at)], _ends)
+        spans = [sorted(set(chain.from_iterable(each))) for each in waves]
+        for row in together(spans, _ends, _MOST_BETWEEN_CONNECTIONS):
+            if len(row) < _FEWEST_OF_ALL:
+                found.update((broker, time) for time in chain.from_iterable(row))
     return frozenset(found)
+
+
+def _ends(times: Sequence[Instant]) -> tuple[Instant, Instant]:
+    return times[0], times[-1]
 
 
 def _in_turn(
     came: Sequence[tuple[Instant, str]], members_at: Callable[[Instant], int]
-) -> Iterator[Instant]:
-    """The times at which the members came anew one after the other, each once: a deploy.
+) -> Iterator[list[Instant]]:
+    """The times at which the members came anew one after the other, each once: of each deploy.
 
     However often there is one: between two of them it is quiet for longer than one takes. Clients
     that lose their connections each in its own rhythm have no such time, and those that lose them
@@ -190,7 +197,7 @@ def _in_turn(
     >>> turns = [(0, "a"), (10, "b"), (20, "c")]
     >>> deploys = [(start + turn, name) for start in (0, 50) for turn, name in turns]
     >>> list(_in_turn(deploys, lambda _: 3))
-    [0, 10, 20, 50, 60, 70]
+    [[0, 10, 20], [50, 60, 70]]
     >>> list(_in_turn([(10 * turn, "abc"[turn % 3]) for turn in range(9)], lambda _: 3))
     []
     """
@@ -205,7 +212,7 @@ def _in_turn(
         takes = turns[-1] - turns[0] if turns else 0
         is_of_all = len(wave) >= _NEARLY_ALL * members_at(turns[-1]) if turns else False
         if is_of_all and 0 < takes < min(quiet[number : number + 2]):
-            yield from turns
+            yield turns
 
 
 def _waves(
@@ -239,6 +246,14 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
             if len(times) >= _FEWEST_REPLACED and times[-1] - times[0] >= at_least:
                 rows.append((broker, times))
     return together(rows, lambda row: (row[1][0], row[1][-1]))
+
+
+def _is_often(rows: Iterable[_Row]) -> bool:
+    """True if it comes anew as often as one that flaps: three deploys are less often."""
+    return any(
+        len(times) >= FEWEST_LIVES and times[-1] - times[0] <= (len(times) - 1) * MOST_BETWEEN_LIVES
+        for _, times in rows
+    )
 
 
 def _has_restarted(starts: Starts, rows: Sequence[_Row]) -> bool:

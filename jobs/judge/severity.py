@@ -5,11 +5,12 @@ in their order. Page, gate, alerts and summary read the column.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.english import joined
 from rebalance_core.findings import ORPHANED
@@ -19,6 +20,7 @@ from ..declared import kinds
 from ..declared.instants import Instant
 from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
+from .deleted import no_config
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .terms import Terms
 from .why import OTHER_FILTER
@@ -39,7 +41,11 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     all clients answered then.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
-    queues = [replace(one, severity=finding_severity(one, terms, orderly)) for one in found.queues]
+    most = _most_of_nobody(case)
+    queues = [
+        replace(one, severity=min(finding_severity(one, terms, orderly), most(one), key=_rank))
+        for one in found.queues
+    ]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
 
@@ -51,6 +57,26 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
 
     faults = tuple(map(graded_fault, found.faults))
     return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=faults)
+
+
+_rank = SEVERITIES.index
+
+
+def _most_of_nobody(case: Case) -> Callable[[QueueFinding], str]:
+    """The most that a queue counts which nobody reads, as the group was deleted: nothing where it
+    is seen to be; a warning where it may have been before.
+    """
+    config = no_config(case.dossier)
+
+    def most(finding: QueueFinding) -> str:
+        is_offline = finding.causes == (GROUP_OFFLINE,)
+        if config is None or not is_offline or finding.last_seen < config.since:
+            return CRITICAL
+        if not config.is_left_over:
+            return CRITICAL
+        return WARNING if config.until is None else INFO
+
+    return most
 
 
 def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) -> str:

@@ -27,7 +27,7 @@ from ..fold.checked_rows import checked_rows
 from ..publish.table_writer import write_tables
 from ..schemas import QUARANTINE, SNAPSHOT_TABLES
 from ..snapshots.clients import log_offset
-from ..snapshots.groups import SnapshotTerms
+from ..snapshots.groups import ClusterConfigs, SnapshotTerms
 from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
 from ..texts.shown import visible
@@ -236,11 +236,13 @@ class ReadDumps:
     def snapshot_pieces(self, settings: Settings) -> Any:
         """The same, where they are made and without the quarantine."""
         offsets = {log: log_offset(by) for log, by in self.counts.ahead.items()}
+        configs = ClusterConfigs.by_cluster(self.counts.configured)
         terms = SnapshotTerms(
             settings.heartbeat_expiry_seconds,
             settings.client_log_time_zone,
             offsets,
             self.counts.mapped,
+            configs,
         )
         return self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make_tables)
 

@@ -9,15 +9,19 @@ twice would turn every member into two. Of each broker, group and round the poll
 counts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
+
+from rebalance_core.grouping import grouped
 
 from ..declared.instants import Instant
 from ..dumps.statement import (
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
+    ConfigAnswer,
     Connections,
     Content,
     FirstMapped,
@@ -49,6 +53,7 @@ from ..schemas import (
 from .clients import (
     FirstCached,
     broker_row,
+    config_rows,
     log_line_row,
     logged_at,
     no_offsets_row,
@@ -77,6 +82,37 @@ class SnapshotTerms(NamedTuple):
     log_offsets: Mapping[Log, Instant | None] = {}
     #: The places of logical queues, by cluster and static topic.
     mapped: Mapping[tuple[str, str], FirstMapped] = {}
+    #: The configurations that brokers have, by cluster.
+    configs: Mapping[str, "ClusterConfigs"] = {}
+
+
+class ClusterConfigs(NamedTuple):
+    """The groups that the masters of a cluster have a configuration of.
+
+    ``always``: those that one of them has in each of its answers, as nearly all are.
+    """
+
+    always: frozenset[str]
+    by_broker: Mapping[str, Mapping[Instant, ConfigAnswer]]
+
+    @classmethod
+    def by_cluster(
+        cls, configured: Mapping[tuple[str, str], Mapping[Instant, ConfigAnswer]]
+    ) -> "dict[str, ClusterConfigs]":
+        """The configurations of each cluster, from those of each of its masters."""
+        found = grouped((cluster, (name, of)) for (cluster, name), of in configured.items())
+        return {
+            cluster: cls(
+                frozenset[str]().union(
+                    *(
+                        frozenset.intersection(*{each.groups for each in answers.values()})
+                        for _, answers in of_cluster
+                    )
+                ),
+                dict(of_cluster),
+            )
+            for cluster, of_cluster in found.items()
+        }
 
 
 def group_tables(
@@ -84,7 +120,8 @@ def group_tables(
 ) -> Iterator[tuple[str, pa.Table]]:
     """The tables of one group in one cluster, in pieces; the statements in order of time."""
     group = _Group(terms)
-    for rows in in_parts(group.client_states(statements), PIECE_ROWS):
+    states = chain(group.client_states(statements), _of_brokers(statements[:1], terms))
+    for rows in in_parts(states, PIECE_ROWS):
         yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
     clusters = {each.cluster for each in statements[:1]}
     mapped = {topic: first for (of, topic), first in terms.mapped.items() if of in clusters}
@@ -95,6 +132,15 @@ def group_tables(
         yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **_subject(statements[0]))
     if group.polls:
         yield from _poll_tables(group, terms)
+
+
+def _of_brokers(one: Iterable[Statement], terms: SnapshotTerms) -> Iterator[dict[str, Any]]:
+    """The rows of whether brokers have a configuration of the group that a statement is about."""
+    for cluster, group in (_subject(each).values() for each in one):
+        configs = terms.configs.get(cluster)
+        # What a broker says of no group, as an error, has none.
+        if group and configs is not None and group not in configs.always:
+            yield from config_rows(cluster, group, configs.by_broker)
 
 
 def _subject(statement: Statement) -> dict[str, str]:

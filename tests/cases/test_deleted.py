@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cases.small_dumps import BROKERS, MEMBERS, MINUTES, asked, members, offsets, route
+from tests.cases.small_dumps import (
+    BROKERS,
+    MEMBERS,
+    MINUTES,
+    OFFLINE,
+    asked,
+    in_turn,
+    members,
+    of_broker,
+    offsets,
+    route,
+)
 
 
 def only(found, name):
@@ -49,3 +60,125 @@ def test_unread_messages_of_a_topic_are_gone_and_those_of_a_broker_not(audit, br
     fault = only(audit(lines()), "QUEUES_LEFT_ROUTE")
     assert fault["unread_messages"] == 10_420 - 9_000
     assert says in fault["remedy"]
+
+
+def configs(minute, name, *groups):
+    """The subscription groups of a broker."""
+    table = {group: {"groupName": group, "consumeEnable": True} for group in groups}
+    return of_broker("subscription_group", 60 * minute + 1, name, {"subscriptionGroupTable": table})
+
+
+def group_of(listed, has, names=BROKERS, minutes=MINUTES, other="OTHER"):
+    """1,000 messages wait in each queue; ``listed`` and ``has`` by minute and broker."""
+    for minute in minutes:
+        yield from asked(minute, listed, (10_000, 9_000))
+        for name in names:
+            yield configs(minute, name, other, *(["G"] if has(minute, name) else []))
+
+
+def nobody(*_):
+    return OFFLINE
+
+
+def offline(found):
+    """The severity of its queues, what is said of it and what is to be done."""
+    fault = only(found, "GROUP_OFFLINE")
+    (severity,) = {each["severity"] for each in found["orphaned_queues"]}
+    assert severity == fault["severity"]
+    return severity, fault["evidence"], fault["remedy"]
+
+
+START = "start the group's consumers, or delete the subscription group if it is no longer used"
+
+
+def test_a_group_that_was_deleted_is_missed_by_nobody(audit):
+    """Its processes are gone for weeks. It is deleted on broker-a first."""
+    gone_at = {"broker-a": 3, "broker-b": 5}
+    found = audit(group_of(nobody, lambda minute, name: minute < gone_at[name]))
+    severity, evidence, remedy = offline(found)
+    assert severity == "INFO"
+    assert evidence.endswith(
+        "broker-a and broker-b have no subscription group of this name since 10:05:00 UTC, and had "
+        "it until 10:04:00 UTC: it was deleted"
+    )
+    assert remedy.startswith("nobody is missing: its offsets are left over; ")
+
+
+@pytest.mark.parametrize(
+    "has",
+    [
+        lambda *_: True,
+        # On one broker alone it was deleted, or on none at last.
+        lambda minute, name: minute < 3 or name == "broker-b",
+        lambda minute, _: minute < 3 or minute > 8,
+    ],
+)
+def test_a_group_that_some_broker_has_is_missed_as_before(audit, has):
+    assert offline(audit(group_of(nobody, has)))[::2] == ("CRITICAL", START)
+
+
+def test_of_a_broker_that_was_not_asked_for_its_groups_it_is_not_known(audit):
+    of_one = group_of(nobody, lambda minute, _: minute < 3, names=["broker-a"])
+    severity, evidence, remedy = offline(audit(of_one))
+    assert severity == "CRITICAL"
+    assert evidence.endswith("it was deleted; of broker-b it is not known")
+    assert remedy.startswith("if the group was deleted on purpose, delete it on broker-b too, ")
+    # A broker that answers with an error says of no group anything.
+    error = {"error_code": 1, "error_message": "system error"}
+    failed = [
+        of_broker("subscription_group", 60 * minute + 2, "broker-b", error) for minute in MINUTES
+    ]
+    of_two = [*group_of(nobody, lambda minute, _: minute < 3, names=["broker-a"]), *failed]
+    assert offline(audit(of_two))[:2] == (severity, evidence)
+    # Nobody was asked: as before.
+    assert offline(audit(group_of(nobody, nobody, names=())))[::2] == ("CRITICAL", START)
+
+
+def test_a_group_that_no_broker_ever_had_says_so(audit):
+    severity, evidence, remedy = offline(audit(group_of(nobody, lambda *_: False)))
+    assert severity == "WARNING"
+    assert evidence.endswith(
+        "broker-a and broker-b have no subscription group of this name, and had none since "
+        "10:00:00 UTC"
+    )
+    assert remedy.startswith("its offsets are left over if it was deleted before: ")
+
+
+def test_members_that_lose_their_group_are_no_left_over(audit):
+    """Brokers of 5.x take no heartbeat of a group that they do not have: 130 s later it is gone."""
+
+    def until(minute):
+        return lambda now, _: MEMBERS if now <= minute else OFFLINE
+
+    severity, _, remedy = offline(audit(group_of(until(6), lambda minute, _: minute < 5)))
+    assert severity == "CRITICAL"
+    assert remedy.startswith("it was deleted while it had members: ")
+    # They stopped, and a minute later the group was deleted.
+    assert offline(audit(group_of(until(4), lambda minute, _: minute < 5)))[0] == "INFO"
+
+
+def test_a_group_that_was_deleted_and_goes_on_is_told_with_its_health(audit):
+    def lines():
+        for minute in MINUTES:
+            yield from asked(minute, read=lambda now, _: in_turn(now))
+            yield from (configs(minute, name, *["G"] * (minute < 5)) for name in BROKERS)
+
+    found = audit(lines())
+    assert found["group_faults"] == []
+    (reason,) = (each["reason"] for each in found["group_health"])
+    assert "it was deleted, and still has members (4): a broker that does not create " in reason
+
+
+def test_a_group_that_was_deleted_and_whose_pulls_are_refused_is_to_be_created_again(audit):
+    """A broker of 4.9.8 takes the heartbeats all the same."""
+
+    def lines():
+        for minute in MINUTES:
+            read = 100 * min(minute, 5)
+            yield from asked(minute, read=lambda now, _, read=read: (100 * now + 9, read))
+            yield from (configs(minute, name, *["G"] * (minute < 5)) for name in BROKERS)
+
+    fault = only(audit(lines()), "GROUP_NOT_CONSUMING")
+    assert "have no subscription group of this name since 10:05:00 UTC" in fault["evidence"]
+    assert fault["remedy"].startswith("it was deleted while it had members: ")
+    assert fault["severity"] == "CRITICAL"

@@ -1,8 +1,21 @@
 """Members of a group that are restarted one after the other, at coarse rounds."""
 
+import json
+
 import pytest
 
-from tests.cases.small_dumps import BROKERS, MEMBERS, members, rounds, route
+from tests.cases.small_dumps import (
+    AVG,
+    BROKERS,
+    MEMBERS,
+    OFFLINE,
+    SHARES,
+    asked,
+    holds,
+    members,
+    rounds,
+    route,
+)
 
 #: Virtual machines, each with an id that is the same after a restart.
 MACHINES = [f"10.0.0.{number}@app" for number in range(6)]
@@ -24,8 +37,10 @@ def polled(every, number, turn):
     [
         # Three deploys within 75 minutes, two machines a round.
         pytest.param(lambda machine: [start + machine // 2 for start in (2, 8, 14)], 0, id="turns"),
+        # Within one round each time.
+        pytest.param(lambda _: [2, 8, 14], 0, id="at once"),
         # A load balancer drops all connections.
-        pytest.param(lambda _: [2, 8, 14], 6, id="at once"),
+        pytest.param(lambda _: [2, 5, 8, 11, 14], 6, id="again and again"),
         # Each loses its connection every 30 minutes, in its own rhythm.
         pytest.param(lambda machine: [1 + machine, 6 + machine, 11 + machine], 6, id="rhythms"),
     ],
@@ -67,3 +82,68 @@ def test_a_deploy_says_whether_the_group_consumes_since(audit, reads, came_of_it
 
     (event,) = audit(rounds(lambda n, _: MEMBERS if n < 5 else NEW, read, range(20)))["events"]
     assert event["headline"] == REPLACED + came_of_it
+
+
+def of_version(line, version, consume_type="CONSUME_PASSIVELY"):
+    """A list whose members are of this version."""
+    body = json.loads(line["body"])
+    for each in body["connectionSet"]:
+        each["version"] = version
+    return line | {"body": json.dumps(body | {"consumeType": consume_type})}
+
+
+def deployed(at, before, now, minutes=20):
+    """All members are replaced in one minute, and consume nothing since; ``before`` and ``now``:
+    version and strategy.
+    """
+    for minute in range(minutes):
+        (version, strategy), ids = (before, MEMBERS) if minute < at else (now, NEW)
+        read = 100 * min(minute, at)
+        for each in asked(minute, ids, (100 * minute + 9, read)):
+            is_list = each["kind"] == "consumer_connection"
+            yield of_version(each, version) if is_list else each
+        for number, client_id in enumerate(ids):
+            held = SHARES[MEMBERS[number]]
+            yield holds(60 * minute + 20 + number, client_id, held, strategy=strategy)
+
+
+CIRCLE = AVG + "ByCircle"
+
+
+def test_a_deploy_says_what_its_members_changed_and_so_does_what_begins_there(audit):
+    found = audit(deployed(8, (401, AVG), (479, CIRCLE)))
+    (event,) = found["events"]
+    changes = "the client's version from 4.9.4 to 5.3.3, its strategy from AVG to AVG_BY_CIRCLE"
+    assert event["evidence"] == f"4 joined, 4 left; it changed {changes}"
+    begun = [each["evidence"] for each in found["group_faults"] if each["event_id"]]
+    assert begun
+    said = f"it began with the deploy of G at 10:08:00, which changed {changes}"
+    assert [each for each in begun if not each.endswith(said)] == []
+
+
+def test_a_deploy_that_changes_nothing_says_nothing(audit):
+    (event,) = audit(deployed(8, (401, AVG), (401, AVG)))["events"]
+    assert event["evidence"] == "4 joined, 4 left"
+
+
+@pytest.mark.parametrize(
+    ("without", "ids", "kinds"),
+    [
+        # Ids with the time at which their processes began: it is these that come back.
+        ((6,), [f"{each}#123456789012345" for each in MEMBERS], []),
+        # Any process may have the others: a restart, as before.
+        ((6,), MEMBERS, ["GROUP_DEPLOYED"]),
+        # The last round alone; the last two.
+        ((14,), MEMBERS, []),
+        ((13, 14), MEMBERS, ["GROUP_SCALED"]),
+    ],
+)
+def test_members_that_one_round_lacks_are_no_scaling(audit, without, ids, kinds):
+    found = audit(rounds(lambda minute, _: OFFLINE if minute in without else ids))
+    assert [each["kind"] for each in found["events"]] == kinds
+
+
+def test_members_that_one_round_lacks_before_rounds_are_missing_are_no_scaling(audit):
+    minutes = [*range(6), 13, 14]
+    listed = rounds(lambda minute, _: OFFLINE if minute == 5 else MEMBERS, minutes=minutes)
+    assert [each["kind"] for each in audit(listed)["events"]] != ["GROUP_SCALED", "GROUP_SCALED"]

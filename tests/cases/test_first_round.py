@@ -22,6 +22,7 @@ WHO = f"who: {SHARED}"
                 WHO,
                 "10.0.0.1:40100",
                 "10.0.0.1:40101",
+                "no list shows yet that its connections stay",
             ),
         ),
         (MEMBERS, TIMED_OUT, ("broker-b/0 at broker-b:10911 of cluster C never answered",)),

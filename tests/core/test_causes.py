@@ -16,6 +16,7 @@ from rebalance_core.descriptions import EXPRESSION_MISMATCH, normalise_expressio
 from rebalance_core.faults import Fault, find_faults
 from rebalance_core.processes import find_processes
 from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
+from rebalance_core.state import ProcessCount
 from tests.support.snapshots import (
     client_list,
     lists_of,
@@ -399,7 +400,8 @@ def test_a_shared_id_is_told_so_that_a_tired_operator_understands() -> None:
     assert told.evidence == (
         "10.0.2.10@app-DUP is used by 2 processes, 10.0.2.10:43848 and 10.0.2.10:58238; both take "
         "queues 0-2 of broker-a; the share of the later copies (3 queues: queues 3-5 of broker-a) "
-        "has no owner"
+        "has no owner; no list shows yet that its connections stay: of one process that "
+        "reconnected the old one goes within about 130 s"
     )
     assert told.remedy.startswith("give each process its own instanceName")
     assert "in place of app-DUP, which was set" in told.remedy
@@ -415,6 +417,14 @@ def twice(client_id: str, strategy: str | None = None) -> list[object]:
     ]
 
 
+def test_a_shared_id_of_which_one_process_reconnects_has_two_causes_and_no_others() -> None:
+    """Four connections of two processes: two slots are of old connections, one is shared."""
+    members = [member(client_id="a", client_addr=f"a:{port}") for port in range(4)]
+    state = replace(lists(*members, "b"), process_counts=(ProcessCount("a", 2, "they stay"),))
+    faults = {each.fault for each in all_faults(Situation(state, PLAIN))}
+    assert faults == {"DUPLICATE_CLIENT_ID", "STALE_CHANNEL"}
+
+
 def test_each_shared_id_is_a_fault_of_its_own_with_its_own_queues() -> None:
     """Five slots for eight queues: a has the first two slots, b the next two, c the last."""
     of_a, of_b = all_faults(Situation(lists(*twice("a"), *twice("b"), "c"), PLAIN))
@@ -422,7 +432,8 @@ def test_each_shared_id_is_a_fault_of_its_own_with_its_own_queues() -> None:
     assert of_a.client_addrs == ("a:1", "a:2")
     assert of_a.evidence == (
         "a is used by 2 processes, a:1 and a:2; both take queues 0-1 of broker-a; the share of the "
-        "later copies (2 queues: queues 2-3 of broker-a) has no owner"
+        "later copies (2 queues: queues 2-3 of broker-a) has no owner; no list shows yet that its "
+        "connections stay: of one process that reconnected the old one goes within about 130 s"
     )
     assert "both take queues 4-5 of broker-a; the share of the later copies (1 " in of_b.evidence
     assert (of_a.queues_affected, of_b.queues_affected) == (4, 3)

@@ -155,8 +155,8 @@ NANO = "10.0.0.11@1#123456789012345"
             [2, 2],
             None,
             2,
-            "the lists of several brokers confirm it; of one process that reconnected they would "
-            "drop the old connection within about 130 s",
+            "the lists of several brokers confirm it; of one process that reconnected they drop "
+            "the old connection within about 130 s, so a list after that makes it certain",
         ),
         ("10.0.0.1@app", [2, 1], None, 1, "other brokers list it less often"),
         ("10.0.0.1@app", [2], None, 2, "only one broker's list has it"),

@@ -14,6 +14,7 @@ from jobs.config.bounds import DEFAULT_BOUNDS
 from jobs.dumps import parsing
 from jobs.dumps.statement import (
     KINDS,
+    ConfiguredGroups,
     Connection,
     Connections,
     GroupFlags,
@@ -780,9 +781,12 @@ def test_a_broker_names_the_groups_that_it_does_not_let_consume() -> None:
     )
     for text in (body, body.replace('"forbiddenTable":{}', '"forbiddenTable":{"G":{0:1}}')):
         statements = read(line(FLAGS, body=text))
-        assert [(each.subject, each.content) for each in statements] == [("G", GroupFlags(False))]
+        own, of_all = statements
+        assert (own.subject, own.content) == ("G", GroupFlags(False))
+        assert of_all.content == ConfiguredGroups(frozenset("GHIJ"))
         assert statements[0].source.broker_name == "broker-a"
-    assert read(line(FLAGS, body={"subscriptionGroupTable": {}})) == []
+    (none,) = read(line(FLAGS, body={"subscriptionGroupTable": {}}))
+    assert none.content == ConfiguredGroups(frozenset())
 
 
 def test_a_flag_of_another_type_is_no_guess_of_ours() -> None:

@@ -78,6 +78,55 @@ def test_a_channel_that_goes_in_time_was_left_behind():
         assert [number for number, _ in processes(dossier, second)] == [1]
 
 
+def rounds_of_300(*ports_of_rounds):
+    return polls(*ports_of_rounds, every=300)
+
+
+#: It reconnects each 45 s: each list has three connections, and no connection is in two lists.
+RECONNECTS = [tuple(range(10 * n, 10 * n + 3)) for n in range(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("ports", "numbers"),
+    [
+        # One process, in every round; it is there from the second to the last but one.
+        (RECONNECTS, [1] * 6),
+        ([(1,), *RECONNECTS[:3], (2,), (2,)], [1, 1, 1]),
+        # Two rounds alone have no connection in common.
+        (RECONNECTS[:2], [1, 1]),
+        # Nothing is known of one round.
+        (RECONNECTS[:1], []),
+        # The last of its connections stays: it reconnected no more.
+        ([*RECONNECTS[:3], (99, 98, 97), (99,), (99,)], [1] * 4),
+        # Two processes that keep their connections; at last both are deployed, or come back.
+        ([(1, 2)] * 4, [2] * 4),
+        ([(1, 2)] * 3 + [(3, 4)], [2] * 4),
+        ([(1, 2)] * 3 + [(3, 4)] + [(5, 6)] * 2, [2] * 6),
+        # One of two ends, and the other reconnects since.
+        ([(1, 2)] * 3 + RECONNECTS[:3], [2, 2, 2, 1, 1, 1]),
+        # One process keeps its connection, and another one of its id reconnects.
+        ([(1, *each) for each in RECONNECTS], [2] * 6),
+    ],
+)
+def test_who_connects_between_rounds_that_are_far_apart_is_one_process(ports, numbers):
+    dossier = group({"x": rounds_of_300(*ports), "y": rounds_of_300(*ports)})
+    found = [processes(dossier, 300 * n) for n in range(len(ports))]
+    assert [number for each in found for number, _ in each] == numbers
+
+
+def test_who_reconnects_beside_another_process_of_its_id_is_one_more():
+    """Rounds each 60 s: each old connection is listed for two of them."""
+    ports = [(1, n, n + 1, n + 2) for n in range(10, 20)]
+    dossier = group({"x": polls(*ports)})
+    assert [processes(dossier, 60 * n)[0][0] for n in range(3, 10)] == [2] * 7
+
+
+def test_start_times_that_alternate_count_no_connection_that_one_list_has():
+    """Two answer by turns, and one of them reconnects before each round."""
+    dossier = group({"x": rounds_of_300(*RECONNECTS)}, clients=BY_TURNS)
+    assert [processes(dossier, 300 * n)[0][0] for n in range(6)] == [2] * 6
+
+
 @pytest.mark.parametrize("brokers", [("x",), ("x", "y", "z")])
 def test_twelve_pods_that_were_restarted_without_closing_are_twelve_processes(brokers):
     def listed(number):
@@ -117,17 +166,26 @@ def listed(channels, moment):
 
 
 def together(channels):
-    """The definition, word by word: so many are listed when the latest came, and stay so long."""
+    """The definition, word by word: all that were there when one came, and stay so long, and at
+    least one of those that came."""
     return max(
         (
-            sum(
-                each.first_seen <= latest.first_seen and each.last_seen - latest.first_seen > EXPIRY
-                for each in channels
+            sum(stays(each, new) for each in channels if each.first_seen < new.first_seen)
+            + max(
+                1, sum(stays(each, new) for each in channels if each.first_seen == new.first_seen)
             )
-            for latest in channels
+            for new in channels
         ),
         default=0,
     )
+
+
+def stays(one, new):
+    return one.last_seen - new.first_seen > EXPIRY
+
+
+def seen_once(one):
+    return one.first_seen == one.last_seen and one.gone_by is not None
 
 
 def left_behind(one, channels):
@@ -135,6 +193,15 @@ def left_behind(one, channels):
         one.first_seen < each.first_seen <= one.last_seen
         and one.last_seen - each.first_seen <= EXPIRY
         for each in channels
+    )
+
+
+def come_and_go(there, channels):
+    """None of them is in two lists, nor is any of the list before, or of the one after."""
+    before = [one for one in channels if any(one.gone_by == each.first_seen for each in there)]
+    after = [one for one in channels if any(one.first_seen == each.gone_by for each in there)]
+    return all(each.first_seen == each.last_seen for each in there) and any(
+        crowd and all(map(seen_once, crowd)) for crowd in (before, after)
     )
 
 
@@ -148,9 +215,9 @@ def counted(channels, moment):
     if sum(not left_behind(each, there) for each in there) <= 1:
         return [1]
     at_other_times = max(together(listed(channels, each.last_seen)) for each in channels)
-    if at_other_times > 1:
+    if at_other_times > 1 and not come_and_go(there, channels):
         return [at_other_times]
-    return [1] if any(left_behind(each, channels) for each in channels) else []
+    return [1] if any(left_behind(each, channels) or seen_once(each) for each in channels) else []
 
 
 @given(channels())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -460,6 +461,27 @@ def test_lists_that_differ_in_one_client_after_another_differ_in_none_long(in_wh
     if not others:
         (of_fault,) = fault_episodes(differing, 180)
         assert of_fault.extent.persistence == lasts
+
+
+@pytest.mark.parametrize(
+    ("ports", "lasts"), [("1111", "PERSISTENT"), ("1234", "TRANSIENT"), ("1122", "TRANSIENT")]
+)
+def test_old_connections_of_one_client_let_two_read_for_as_long_as_each_is_listed(ports, lasts):
+    """Its slot is nobody's all the time, for the next one comes before the last one goes."""
+
+    def shown(kind):
+        found = replace(finding(0.25, causes=("STALE_CHANNEL",)), kind=kind)
+        phases = (
+            phase(n, 60 * n, 60 * n, findings=(found,), faults=(stale(port),))
+            for n, port in enumerate(ports, start=1)
+        )
+        (row,) = queue_episodes(timeline(*phases), 180)
+        return row.extent.persistence
+
+    def stale(port):
+        return fault("STALE_CHANNEL", client_ids=("a",), client_addrs=(f"h:{port}",))
+
+    assert (shown("DUPLICATE"), shown("ORPHANED")) == (lasts, "PERSISTENT")
 
 
 def test_what_has_another_cause_too_lasts_as_long_as_it_is_seen():

@@ -17,8 +17,8 @@ from jobs.judge.situations import Situations
 from tests.judge.phases import at, case
 
 
-def found(*changes, end=60, channels=None, persistence_seconds=180, members=3):
-    """The fault of changes as (minute, who joined, who left)."""
+def found(*changes, end=60, channels=None, persistence_seconds=180, members=3, every=60):
+    """The fault of changes as (minute, who joined, who left), in rounds of ``every`` seconds."""
     rows = [
         Reassignment("T", at(60 * minute), 0, None, "", "", joined, left, 4, 4, 4, True)
         for minute, joined, left in changes
@@ -28,6 +28,7 @@ def found(*changes, end=60, channels=None, persistence_seconds=180, members=3):
         persistence_seconds=persistence_seconds,
         expiry=at(130),
         main_topic="T",
+        snapshots=[at(second) for second in range(0, 60 * end + 1, every)],
         reassignments={"T": rows},
         situations=Situations({}, channels or {}),
         timelines={"T": SimpleNamespace(phases=phases, members_at=lambda _: members)},
@@ -124,6 +125,42 @@ def test_a_deploy_and_its_rollback_do_not_flap(processes_of_a_host):
 
     assert found(*deploy) is None
     assert found(*deploy, *rollback) is None
+
+
+VMS = [f"10.0.0.{number}@app" for number in range(4)]
+
+
+def restarts(*minutes, takes=1, of=VMS):
+    """Each time all of them leave one after the other, and are back a minute later."""
+    return [
+        change
+        for begins in minutes
+        for turn, name in enumerate(of)
+        for change in (
+            (begins + turn * takes, [], [name]),
+            (begins + turn * takes + 1, [name], []),
+        )
+    ]
+
+
+def test_deploys_of_machines_that_keep_their_ids_do_not_flap_beside_a_crash():
+    """Three deploys in 45 minutes, and a restart of each in between: four lives of each host."""
+    assert found(*sorted(restarts(2, 14, 26, 38)), members=4) is None
+    # What happens to them again and again is no deploy, nor what happens to one of ten.
+    assert found(*sorted(restarts(2, 12, 22, 32, 42)), members=4) is not None
+    assert found(*sorted(restarts(2, 14, 26, 38, of=VMS[:1])), members=10) is not None
+
+
+@pytest.mark.parametrize(("every", "flaps"), [(300, False), (60, True)])
+def test_a_release_may_take_two_rounds(every, flaps):
+    """Half of the processes are seen to be replaced in the one, the others in the next."""
+    ids = [[f"10.0.0.{host}@{version}" for version in range(5)] for host in range(4)]
+    changes = [
+        (15 * deploy + 5 * later, [of[deploy + 1] for of in half], [of[deploy] for of in half])
+        for deploy in range(4)
+        for later, half in enumerate((ids[:2], ids[2:]))
+    ]
+    assert (found(*changes, members=4, every=every) is not None) == flaps
 
 
 def test_a_scale_up_does_not_flap():

@@ -124,9 +124,38 @@ def test_what_nearly_all_members_do_at_a_time_is_a_restart_of_their_broker(secon
     assert not found(*one, *others, members=4)
     # Half of the members.
     assert found(*one, *others, members=8)
+    # Two deploys and a restart, or three deploys and one.
+    for times in ((600, 1200, 2400), (600, 1200, 1800, 2400)):
+        everybody = [each for name in "abcd" for each in at_once(name, *times)]
+        assert not found(*everybody, members=4)
     # Again and again: something drops all connections of the broker.
-    everybody = [each for name in "abcd" for each in at_once(name, 600, 1200, 2400)]
+    everybody = [each for name in "abcd" for each in at_once(name, 600, 1200, 1800, 2400, 3000)]
     assert len(found(*everybody, members=4)) == 4
+
+
+@pytest.mark.parametrize("infos", [False, True])
+def test_three_deploys_and_a_restart_of_the_broker_in_rounds_of_five_minutes(infos):
+    """Each deploy takes three minutes: of one both rounds show a part. One restarts by itself."""
+    turns = {"a": (300, 900, 1800), "b": (300, 900, 1800), "c": (300, 1200, 1800)}
+    turns |= {"d": (300, 1200, 2100)}
+    members = [
+        each for name, times in turns.items() for each in at_once(name, *sorted({*times, 2700}))
+    ]
+    starts = [
+        info(time - 50, time + 10, client_id=name)
+        for name, times in turns.items()
+        for time in times
+    ]
+    assert not found(*members, clients=starts if infos else (), members=4)
+    crashing = at_once("a", *range(300, 3600, 300))
+    of_a = [info(time - 50, time + 10) for time in range(300, 3600, 300)]
+    (one,) = found(
+        *(each for each in members if each.client_id != "a"),
+        *crashing,
+        clients=[*starts, *of_a] if infos else (),
+        members=4,
+    )
+    assert (one.client_ids, one.fault) == (("a",), "FLAPPING" if infos else "RECONNECTING")
 
 
 def test_a_connection_of_a_new_process_is_no_reconnection():
@@ -176,6 +205,14 @@ def test_it_goes_on_for_as_long_as_it_took_to_come_again(end, ongoing):
 def test_where_each_connection_is_another_process_it_restarts(clients, fault):
     (one,) = found(*breaking(120, 10), clients=clients)
     assert one.fault == fault
+
+
+@pytest.mark.parametrize(("times", "flaps"), [(5, True), (4, False)])
+def test_who_restarts_three_times_in_forty_minutes_was_deployed(times, flaps):
+    """A new process each 800 s, in a group of which the others stay."""
+    restarts = [info(800 * n, 800 * n + 30) for n in range(times)]
+    faults = found(*breaking(800, times), clients=restarts)
+    assert [each.fault for each in faults] == ["FLAPPING"] * flaps
 
 
 def test_a_process_that_restarts_under_one_id_flaps():
