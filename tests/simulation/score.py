@@ -1,7 +1,11 @@
 """Precision and recall of the audit over many simulated fleets: ``make truth``.
 
-    python -m tests.simulation.score --fleets 312 --seed 1 --out build/truth
+    python -m tests.simulation.score --fleets 402 --seed 1 --out build/truth
     python -m tests.simulation.score --only reconnecting --seed 10001 --keep --out build/one
+    python -m tests.simulation.score --every 60 300 --lists-alone --fleets 390 --out build/lists
+
+With ``--every`` all fleets are polled so often, and for each length of rounds the table of
+docs/truth.md has a line.
 
 All fleets are clusters of one folder of dumps, audited in one run. Every false row, every miss and
 every wrong fault is a line of ``false.jsonl``, ``missed.jsonl`` and ``faults.jsonl``; a fleet's
@@ -19,12 +23,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 from jobs.cli import main as rebalance_audit
 from jobs.storage import Location, Reports
-from tests.simulation.fleets import Fleet, draw_fleet
+from tests.simulation.clock import SECOND
+from tests.simulation.fleets import AS_IT_IS, Fleet, Polling, draw_fleet
 from tests.simulation.remedies import apply_at_the_end, is_healthy, worth_repairing
 from tests.simulation.scoring import (
     DUPLICATE,
@@ -75,7 +81,15 @@ def fleets_of(number: int, seed: int, only: str | None) -> Iterable[Plan]:
         yield f"{'+'.join(plan)}-{first + turn}", plan, first + turn
 
 
-def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: bool) -> list[Score]:
+def score_fleets(
+    number: int,
+    seed: int,
+    out: Path,
+    only: str | None,
+    *,
+    keep: bool,
+    polling: Polling = AS_IT_IS,
+) -> list[Score]:
     """Makes the fleets, audits them in one run, and scores each."""
     dumps = out / "dumps"
     for former in (dumps, out / "audit"):
@@ -83,7 +97,8 @@ def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: b
     dumps.mkdir(parents=True)
     fleets, plans = [], {}
     for name, plan, own_seed in fleets_of(number, seed, only):
-        fleet = draw_fleet(name, [SITUATIONS[each] for each in plan], own_seed)
+        of_plan = [SITUATIONS[each] for each in plan]
+        fleet = draw_fleet(name, of_plan, own_seed, polling=polling)
         fleet.write(dumps)
         if keep:
             fleet.write_truth(out)
@@ -96,8 +111,9 @@ def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: b
     scores = [scored(fleet, rows[fleet.name, GROUP], faults[fleet.name, GROUP]) for fleet in fleets]
     for each in scores:
         plan = plans[each.fleet.name]
-        _tell_chance(each, *plan)
-        each.is_repaired = _repaired(each.fleet, *plan, faults[each.fleet.name, GROUP])
+        if polling == AS_IT_IS:
+            _tell_chance(each, *plan)
+            each.is_repaired = _repaired(each.fleet, *plan, faults[each.fleet.name, GROUP])
     return scores
 
 
@@ -175,6 +191,53 @@ def scored(fleet: Fleet, rows: Sequence[Row], faults: Sequence[FaultRow]) -> Sco
 
 
 # ---------------------------------------------------------------- figures
+
+
+def wilson(true: int, of: int) -> tuple[float, float]:
+    """Wilson's interval of 95 % for a share: it holds for few, and for all of them, too.
+
+    >>> [round(each, 3) for each in wilson(99, 100)], [round(each, 3) for each in wilson(20, 20)]
+    ([0.946, 0.998], [0.839, 1.0])
+    """
+    share, z = true / of, 1.96
+    middle = share + z * z / (2 * of)
+    width = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    least, most = ((middle + side * width) / (1 + z * z / of) for side in (-1, 1))
+    return max(least, 0.0), min(most, 1.0)
+
+
+#: What is counted by itself, and is to be true: of a fleet whether each of it is.
+_COUNTED: dict[str, Callable[[Score], list[bool]]] = {
+    "CERTAIN": lambda each: each.certain,
+    "CRITICAL": lambda each: each.lasting("CRITICAL"),
+    "WARNING": lambda each: each.lasting("WARNING"),
+}
+
+
+def heads(extra: str) -> list[str]:
+    """The head of the table of ``line_of``, in Markdown."""
+    names = [extra, "fleets", *(f"lasting {name} true" for name in _COUNTED)]
+    return [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+
+
+def line_of(what: str, scores: Sequence[Score]) -> str:
+    """Of all that lasts the share that is true, with Wilson's interval, how many, and in how many
+    fleets one is false: what one fleet shows falsely it mostly shows of several queues.
+    """
+    cells = [what, str(len(scores))]
+    for counted in _COUNTED.values():
+        of_fleets = [counted(each) for each in scores]
+        some = [is_true for of_fleet in of_fleets for is_true in of_fleet]
+        if not some:
+            cells.append("none")
+            continue
+        least, most = wilson(sum(some), len(some))
+        false = sum(not all(of_fleet) for of_fleet in of_fleets)
+        cells.append(
+            f"{sum(some) / len(some):.1%} [{least:.1%}, {most:.1%}] of {len(some):,}; "
+            f"false in {false}"
+        )
+    return f"| {' | '.join(cells)} |"
 
 
 def figures(scores: Sequence[Score]) -> list[str]:
@@ -424,19 +487,47 @@ def _readers(fleet: Fleet, queue: Any, start: int, end: int) -> list[Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--fleets", type=int, help="how many; else 312, or 1 with --only")
+    parser.add_argument("--fleets", type=int, help="how many; else 402, or 1 with --only")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("build/truth"))
     parser.add_argument("--only", metavar="SITUATION", help="this one, or some with + between")
     parser.add_argument("--keep", action="store_true", help="keep dumps, truth and all tables")
+    parser.add_argument(
+        "--every", type=int, nargs="+", metavar="SECONDS", help="poll all fleets so often"
+    )
+    parser.add_argument(
+        "--lists-alone", action="store_true", help="poll lists and routes, and nothing else"
+    )
     options = parser.parse_args(arguments)
     began = time.monotonic()
-    number = options.fleets or (1 if options.only else 312)
+    number = options.fleets or (1 if options.only else 390)
+    if options.every:
+        return _by_rounds(options, number)
     scores = score_fleets(number, options.seed, options.out, options.only, keep=options.keep)
     write_details(scores, options.out)
     lines = figures(scores)
     (options.out / "figures.txt").write_text("\n".join(lines) + "\n")
     sys.stdout.write("\n".join(lines) + f"\n\n{number} fleets, {time.monotonic() - began:.0f} s\n")
+    return 0
+
+
+def _by_rounds(options: argparse.Namespace, number: int) -> int:
+    """For each length of rounds a line, with its details beside it."""
+    lines = heads("rounds of")
+    sys.stdout.write("\n".join(lines) + "\n")
+    for every in options.every:
+        out = options.out / f"{every}{'-lists-alone' if options.lists_alone else ''}"
+        polling = Polling(every * SECOND, options.lists_alone)
+        scores = score_fleets(
+            number, options.seed, out, options.only, keep=options.keep, polling=polling
+        )
+        write_details(scores, out)
+        (out / "figures.txt").write_text("\n".join(figures(scores)) + "\n")
+        what = f"{every} s, lists alone" if options.lists_alone else f"{every} s"
+        lines.append(line_of(what, scores))
+        sys.stdout.write(lines[-1] + "\n")
+        sys.stdout.flush()
+    (options.out / "by_rounds.md").write_text("\n".join(lines) + "\n")
     return 0
 
 
