@@ -324,7 +324,9 @@ class Collector:
         """
         since = self.world.truth.exists[queue].times[1]
         since = since if since > 0 else FIRST_MESSAGE
-        writable = self.world.writable[self.world.broker_of(queue)].spans(bool, since, max(time, since))
+        writable = self.world.writable[self.world.broker_of(queue)].spans(
+            bool, since, max(time, since)
+        )
         return int(self.rates[queue.topic] * length([*writable]) / SECOND)
 
     def _hear(self, broker: Broker, process: Process, client_addr: str) -> None:

@@ -465,7 +465,9 @@ def _busy_days(options: argparse.Namespace) -> int:
             of_days.append([severity for severity, _ in verdict.alarms])
             named += [f"{every} s, seed {seed}: {' '.join(each)}" for each in verdict.alarms]
             named += [f"{every} s, seed {seed}: not read: {each}" for each in verdict.unread]
-        counts = [sum(day.count(severity) for day in of_days) for severity in ("CRITICAL", "WARNING")]
+        counts = [
+            sum(day.count(severity) for day in of_days) for severity in ("CRITICAL", "WARNING")
+        ]
         what = f"{every} s, lists alone" if options.lists_alone else f"{every} s"
         a_day, worst = f"{sum(counts) / len(of_days):.1f}", max(map(len, of_days))
         cells = (what, len(of_days), *counts, a_day, worst)

@@ -492,7 +492,9 @@ def score(
             of_kind = result.stalls_missed if spell.kind == STALLED else result.missed
             of_kind.append(Missed(spell, share, tuple(same)))
     lasting = {(each.queue.topic, each.kind) for each in result.asked if each.so > 0.9}
-    must = _shown(fleet) | {fault for fault, what in fleet.must_if_lasting.items() if what in lasting}
+    must = _shown(fleet) | {
+        fault for fault, what in fleet.must_if_lasting.items() if what in lasting
+    }
     result.faults_missed = {
         fault for fault in must if not lasting_faults.intersection(fault.split("|"))
     }

@@ -705,6 +705,7 @@ def shared_id_of_another_strategy(fleet: Fleet) -> None:
         pod.strategy = strategy
     fleet.must_if_lasting.clear()
     fleet.must.add("DUPLICATE_CLIENT_ID")
+    fleet.hidden.append(Hidden("no running infos: nothing shows a client's strategy"))
 
 
 # ---------------------------------------------------------------- what they share
