@@ -32,8 +32,8 @@ CONSUME_TIMEOUT = 15 * MINUTE
 #: forgets the last queue; by the third everybody takes the first one as well.
 OWN, OWN_WITH_GAP, OWN_WITH_OVERLAP = "OWN", "OWN_WITH_GAP", "OWN_WITH_OVERLAP"
 OWN_STRATEGIES = (OWN, OWN_WITH_GAP, OWN_WITH_OVERLAP)
-#: The broker that queues of a static topic name (``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX`` and the
-#: scope, 5.3.3). Nobody can ask it.
+#: The broker that queues of a static topic name: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX`` (5.3.3)
+#: and the scope. Nobody can ask it.
 MOCK_BROKER = "__syslo__global__"
 
 

@@ -25,7 +25,7 @@ _CLASSES = {
     "AVG": f"{_PACKAGE}AllocateMessageQueueAveragely",
     "AVG_BY_CIRCLE": f"{_PACKAGE}AllocateMessageQueueAveragelyByCircle",
     "CONSISTENT_HASH": f"{_PACKAGE}AllocateMessageQueueConsistentHash",
-    **{name: "com.example.shop.LastQueueFirst" for name in OWN_STRATEGIES},
+    **dict.fromkeys(OWN_STRATEGIES, "com.example.shop.LastQueueFirst"),
 }
 #: An ordinal of ``MQVersion`` that only 5.x has.
 _FIRST_5 = 433

@@ -441,7 +441,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _busy_days(options: argparse.Namespace) -> int:
-    """For each length of rounds a line over all days, as docs/truth.md has it; then what is false."""
+    """For each length of rounds a line over all days, as in docs/truth.md; then what is false."""
     lines = [
         "| rounds of | days | CRITICAL | WARNING | in a day | in the worst day |",
         "|---|---|---|---|---|---|",

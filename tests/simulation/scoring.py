@@ -447,7 +447,7 @@ class Score:
         return self.fleet.name.rpartition("-")[0]
 
     def lasting(self, severity: str) -> list[bool]:
-        """Of all that lasts and has this severity, rows of queues and faults: whether it is true."""
+        """Of all that lasts with this severity, of queues and of groups: whether it is true."""
         of_queues = [j.is_true for j in (*self.rows, *self.stalls) if _is(j.row, severity)]
         return of_queues + [is_right for row, is_right in self.faults if _is(row, severity)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -283,5 +284,5 @@ def test_all_fleets_can_be_polled_alike_by_lists_alone() -> None:
         fleet = fleet_of(name, polling=polling)
         assert {line["kind"] for line in fleet.lines} == {"topic_route", "consumer_connection"}
         assert len(fleet.rounds) >= 10
-        apart = {after - before for before, after in zip(fleet.rounds, fleet.rounds[1:])}
+        apart = {after - before for before, after in pairwise(fleet.rounds)}
         assert apart == {300 * SECOND + fleet.habits.drift}
