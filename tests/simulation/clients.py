@@ -32,8 +32,8 @@ CONSUME_TIMEOUT = 15 * MINUTE
 #: forgets the last queue; by the third everybody takes the first one as well.
 OWN, OWN_WITH_GAP, OWN_WITH_OVERLAP = "OWN", "OWN_WITH_GAP", "OWN_WITH_OVERLAP"
 OWN_STRATEGIES = (OWN, OWN_WITH_GAP, OWN_WITH_OVERLAP)
-#: The broker that queues of a static topic name: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX`` (5.3.3)
-#: and the scope. Nobody can ask it.
+#: The broker of the queues of a static topic (``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX`` 5.3.3
+#: and the scope). Nobody can ask it.
 MOCK_BROKER = "__syslo__global__"
 
 
@@ -332,6 +332,8 @@ class Process(Setup):
         logical = self.world.logical_queues.get(topic)
         every = len(logical) if logical is not None else None
         mine = divided(self.strategy, topic, route, client_ids, every)[self.client_id]
+        if mine <= held:
+            return mine
         # Each attempt to pull counts as a pull (``lastPullTimestamp``), also one that fails: a
         # queue of a broker out of reach is kept for ever. A new one is not added without its
         # offset, which the broker has.

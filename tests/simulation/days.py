@@ -25,6 +25,7 @@ import shutil
 import sys
 import time as timer
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.fleets import Fleet, settled_fleet
-from tests.simulation.score import audited, unread
+from tests.simulation.score import add_workers, audited, unread
 from tests.simulation.scoring import FaultRow, Row, score
 from tests.simulation.world import GROUP, RETRY
 
@@ -88,11 +89,10 @@ def make_day(
         for pod in fleet.pods:
             pod.strategy = "AVG"
         _happens_to_all(fleet, of_cluster)
+        restarts: list[Millis] = []
         if not faults:
             fleet.habits.missing = _LOST
             restarts = _brokers_restart(fleet, of_cluster)
-            if busy:
-                _busy(fleet, of_cluster, restarts)
         if faults and number < len(FAULTS):
             began = until // 4 + fleet.between(0, until / 4 / SECOND)
             lasts = until if lasting else min(fleet.between(2400, 5400), until // 8)
@@ -106,6 +106,9 @@ def make_day(
                 _deployed_often(fleet)
             else:
                 _ordinary(fleet)
+        if busy:
+            # Of pods that are what they will be.
+            _busy(fleet, of_cluster, restarts)
         fleet.simulate()
         _write(fleet, number, folder)
         fleets.append(fleet)
@@ -167,6 +170,7 @@ def _busy(fleet: Fleet, dice: Random, restarts: list[Millis]) -> None:
     time = fleet.between(600, 3600)
     while time < latest:
         more = fleet.new_pod()
+        more.orderly = fleet.pods[0].orderly
         fleet.clock.at(time, partial(fleet.start, more))
         fleet.do(time + fleet.between(900, 3000), more, Process.stop)
         time += fleet.between(3600, 7200)
@@ -398,6 +402,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--every", type=int, nargs="+", default=[60], help="seconds between two rounds"
     )
     parser.add_argument("--out", type=Path, default=Path("build/truth-days"))
+    add_workers(parser)
     options = parser.parse_args(arguments)
     if options.busy:
         return _busy_days(options)
@@ -447,37 +452,41 @@ def _busy_days(options: argparse.Namespace) -> int:
         "|---|---|---|---|---|---|",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
+    seeds = range(options.seed, options.seed + options.days)
     named: list[str] = []
-    for every in options.every:
-        of_days = []
-        for seed in range(options.seed, options.seed + options.days):
-            verdict = run_day(
-                "busy",
-                seed,
-                options.out / "day",
-                hours=options.hours,
-                groups=options.groups,
-                every=every * SECOND,
-                faults=False,
-                busy=True,
-                lists_alone=options.lists_alone,
-            )
-            of_days.append([severity for severity, _ in verdict.alarms])
-            named += [f"{every} s, seed {seed}: {' '.join(each)}" for each in verdict.alarms]
-            named += [f"{every} s, seed {seed}: not read: {each}" for each in verdict.unread]
-        counts = [
-            sum(day.count(severity) for day in of_days) for severity in ("CRITICAL", "WARNING")
-        ]
-        what = f"{every} s, lists alone" if options.lists_alone else f"{every} s"
-        a_day, worst = f"{sum(counts) / len(of_days):.1f}", max(map(len, of_days))
-        cells = (what, len(of_days), *counts, a_day, worst)
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-        sys.stdout.write(lines[-1] + "\n")
-        sys.stdout.flush()
+    with ProcessPoolExecutor(options.workers) as pool:
+        for every in options.every:
+            verdicts = [*pool.map(partial(_busy_day, options, every), seeds)]
+            of_days = [[severity for severity, _ in verdict.alarms] for verdict in verdicts]
+            for seed, verdict in zip(seeds, verdicts, strict=True):
+                told = [*map(" ".join, verdict.alarms), *map("not read: {}".format, verdict.unread)]
+                named += [f"{every} s, seed {seed}: {each}" for each in told]
+            counts = [sum(day.count(each) for day in of_days) for each in ("CRITICAL", "WARNING")]
+            what = f"{every} s, lists alone" if options.lists_alone else f"{every} s"
+            a_day, worst = f"{sum(counts) / len(of_days):.1f}", max(map(len, of_days))
+            cells = (what, len(of_days), *counts, a_day, worst)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+            sys.stdout.write(lines[-1] + "\n")
+            sys.stdout.flush()
+    options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "busy_days.md").write_text("\n".join(lines) + "\n")
     (options.out / "false.txt").write_text("".join(f"{each}\n" for each in named))
     sys.stdout.writelines(f"  {each}\n" for each in named)
     return 0
+
+
+def _busy_day(options: argparse.Namespace, every: int, seed: int) -> Verdict:
+    return run_day(
+        "busy",
+        seed,
+        options.out / f"{every}-{seed}",
+        hours=options.hours,
+        groups=options.groups,
+        every=every * SECOND,
+        faults=False,
+        busy=True,
+        lists_alone=options.lists_alone,
+    )
 
 
 def run_day(

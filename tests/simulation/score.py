@@ -21,7 +21,11 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
+from io import StringIO
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
@@ -156,7 +160,8 @@ Of = tuple[str, str]
 def audited(dumps: Path, output: Path) -> tuple[dict[Of, list[Row]], dict[Of, list[FaultRow]]]:
     """By group what an audit in this process publishes: rows of queues, and faults."""
     command = ["run", "--dumps", str(dumps), "--output", str(output), "--engine", "local"]
-    code = rebalance_audit([*command, "--quiet"])
+    with redirect_stdout(StringIO()):
+        code = rebalance_audit([*command, "--quiet"])
     if code != 0:
         raise SystemExit(f"the audit of {dumps} ended with {code}")
     reports = Reports(Location(output / "reports"))
@@ -485,6 +490,10 @@ def _readers(fleet: Fleet, queue: Any, start: int, end: int) -> list[Any]:
     return [("at start", sorted(steps.at(start))), *changes[:12]]
 
 
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workers", type=int, default=2, help="how many runs at a time")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--fleets", type=int, help="how many; else 402, or 1 with --only")
@@ -498,6 +507,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--lists-alone", action="store_true", help="poll lists and routes, and nothing else"
     )
+    add_workers(parser)
     options = parser.parse_args(arguments)
     began = time.monotonic()
     number = options.fleets or (1 if options.only else 390)
@@ -515,20 +525,24 @@ def _by_rounds(options: argparse.Namespace, number: int) -> int:
     """For each length of rounds a line, with its details beside it."""
     lines = heads("rounds of")
     sys.stdout.write("\n".join(lines) + "\n")
-    for every in options.every:
-        out = options.out / f"{every}{'-lists-alone' if options.lists_alone else ''}"
-        polling = Polling(every * SECOND, options.lists_alone)
-        scores = score_fleets(
-            number, options.seed, out, options.only, keep=options.keep, polling=polling
-        )
-        write_details(scores, out)
-        (out / "figures.txt").write_text("\n".join(figures(scores)) + "\n")
-        what = f"{every} s, lists alone" if options.lists_alone else f"{every} s"
-        lines.append(line_of(what, scores))
-        sys.stdout.write(lines[-1] + "\n")
-        sys.stdout.flush()
+    with ProcessPoolExecutor(options.workers) as pool:
+        for line in pool.map(partial(_of_rounds, options, number), options.every):
+            lines.append(line)
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
     (options.out / "by_rounds.md").write_text("\n".join(lines) + "\n")
     return 0
+
+
+def _of_rounds(options: argparse.Namespace, number: int, every: int) -> str:
+    out = options.out / f"{every}{'-lists-alone' if options.lists_alone else ''}"
+    polling = Polling(every * SECOND, options.lists_alone)
+    scores = score_fleets(
+        number, options.seed, out, options.only, keep=options.keep, polling=polling
+    )
+    write_details(scores, out)
+    (out / "figures.txt").write_text("\n".join(figures(scores)) + "\n")
+    return line_of(f"{every} s, lists alone" if options.lists_alone else f"{every} s", scores)
 
 
 if __name__ == "__main__":
