@@ -64,6 +64,10 @@ A cause of a true row is right if the fleet has that fault, in that time where i
 A fault is right if the fleet has it in {FAULT_SHARE:.0%} of its time, and with all its members and
   brokers where those are known. Of a ghost: no process of the id worked; of a frozen one likewise;
   of a shared id: two ran; of a stale channel: one at most.
+By the length of rounds: of all that lasts, rows of queues and faults that can be judged, the
+  share that is true, by severity; and of the CERTAIN rows of orphaned and duplicate queues. Where
+  nothing was ever wrong every fault of WARNING or worse is false. The interval is Wilson's, of
+  95 %, over rows as if each were by itself; those of one fleet are mostly true or false together.
 A row or a fault begins rightly within {BEGINS_WITHIN} intervals of polling.\
 """
 
