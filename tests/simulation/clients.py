@@ -330,8 +330,8 @@ class Process(Setup):
         if self.client_id not in client_ids:
             return frozenset()
         logical = self.world.logical_queues.get(topic)
-        every = len(logical) if logical is not None else None
-        mine = divided(self.strategy, topic, route, client_ids, every)[self.client_id]
+        number = len(logical) if logical is not None else None
+        mine = divided(self.strategy, topic, route, client_ids, number)[self.client_id]
         if mine <= held:
             return mine
         # Each attempt to pull counts as a pull (``lastPullTimestamp``), also one that fails: a

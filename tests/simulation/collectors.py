@@ -186,7 +186,7 @@ class Collector:
             }
             # An acting master lets nobody write (``enableSlaveActingMaster``).
             acts = any(each.acts_as_master for each in self.world.replicas(name))
-            of_broker = {"brokerAddrs": addresses, "brokerName": name, "cluster": "C"}
+            of_broker: Line = {"brokerAddrs": addresses, "brokerName": name, "cluster": "C"}
             if self.habits.is_of_5:
                 of_broker["enableActingMaster"] = self.world.slaves_act_as_master
             brokers.append(of_broker)

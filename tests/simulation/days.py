@@ -362,9 +362,9 @@ def judge_day(
             for row in rows.get((day.name, GROUP + suffix), ())
         ]
         of_group = faults.get((day.name, GROUP + suffix), [])
-        lasting = [*mine, *of_group]
         if not fleet.planted:
-            wrong = [each for each in lasting if each.lasts and each.severity in _WORSE]
+            every: list[Row | FaultRow] = [*mine, *of_group]
+            wrong = [each for each in every if each.lasts and each.severity in _WORSE]
             false += [f"{GROUP}{suffix} {each}" for each in wrong]
             alarms |= {(each.severity, f"{GROUP}{suffix} {_named(each)}") for each in wrong}
             continue

@@ -47,6 +47,7 @@ from tests.simulation.scoring import (
     Missed,
     Row,
     Score,
+    Spell,
     begins_rightly,
     clock_time,
     fault_of,
@@ -101,8 +102,8 @@ def score_fleets(
     dumps.mkdir(parents=True)
     fleets, plans = [], {}
     for name, plan, own_seed in fleets_of(number, seed, only):
-        of_plan = [SITUATIONS[each] for each in plan]
-        fleet = draw_fleet(name, of_plan, own_seed, polling=polling)
+        situations = [SITUATIONS[each] for each in plan]
+        fleet = draw_fleet(name, situations, own_seed, polling=polling)
         fleet.write(dumps)
         if keep:
             fleet.write_truth(out)
@@ -114,10 +115,11 @@ def score_fleets(
         shutil.rmtree(out / "audit" / "snapshots", ignore_errors=True)
     scores = [scored(fleet, rows[fleet.name, GROUP], faults[fleet.name, GROUP]) for fleet in fleets]
     for each in scores:
-        plan = plans[each.fleet.name]
+        plan, own_seed = plans[each.fleet.name]
         if polling == AS_IT_IS:
-            _tell_chance(each, *plan)
-            each.is_repaired = _repaired(each.fleet, *plan, faults[each.fleet.name, GROUP])
+            _tell_chance(each, plan, own_seed)
+            of_group = faults[each.fleet.name, GROUP]
+            each.is_repaired = _repaired(each.fleet, plan, own_seed, of_group)
     return scores
 
 
@@ -243,6 +245,32 @@ def line_of(what: str, scores: Sequence[Score]) -> str:
             f"false in {false}"
         )
     return f"| {' | '.join(cells)} |"
+
+
+def line_of_seed(seed: int, scores: Sequence[Score]) -> str:
+    """What docs/truth.md has of a seed: each a share in per cent, and of how many."""
+    rows = [(each.fleet, judged) for each in scores for judged in each.rows]
+    cells = [
+        [judged.is_true for _, judged in rows if judged.row.certainty == "CERTAIN"],
+        [judged.is_true for _, judged in rows if judged.row.certainty == "POSSIBLE"],
+        [judged.is_close for _, judged in rows],
+        [spell not in _spells(each.missed) for each in scores for spell in each.asked],
+        [
+            spell not in _spells(each.stalls_missed)
+            for each in scores
+            for spell in each.stalls_asked
+        ],
+        [is_true for each in scores for is_true in each.lasting("CRITICAL")],
+        [is_caused_so(fleet, judged.row) for fleet, judged in rows if judged.is_true],
+        [is_right for each in scores for row, is_right in each.faults if row.lasts],
+        [each.is_repaired for each in scores if each.is_repaired is not None],
+    ]
+    told = [f"{100 * sum(of) / len(of):.1f} ({len(of):,})" if of else "-" for of in cells]
+    return f"| {' | '.join([str(seed), *told])} |"
+
+
+def _spells(missed: Sequence[Missed]) -> list[Spell]:
+    return [each.spell for each in missed]
 
 
 def figures(scores: Sequence[Score]) -> list[str]:
@@ -515,7 +543,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _by_rounds(options, number)
     scores = score_fleets(number, options.seed, options.out, options.only, keep=options.keep)
     write_details(scores, options.out)
-    lines = figures(scores)
+    lines = [*figures(scores), "", line_of_seed(options.seed, scores)]
     (options.out / "figures.txt").write_text("\n".join(lines) + "\n")
     sys.stdout.write("\n".join(lines) + f"\n\n{number} fleets, {time.monotonic() - began:.0f} s\n")
     return 0
