@@ -199,7 +199,7 @@ class Collector:
                     "writeQueueNums": number,
                 }
             )
-        body = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}
+        body: Line = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}
         if topic in self.world.logical_queues:
             body["topicQueueMappingByBroker"] = self._mapping(topic, [name for name, *_ in route])
         self._write("topic_route", began, asked, {"body": json.dumps(body)})
