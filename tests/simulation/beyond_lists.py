@@ -22,7 +22,6 @@ _V5_3_3 = 479
 _GO = 317
 #: A queue that nobody holds, or several do, where the shares cannot be computed.
 CHOSEN = ("MANUAL_ASSIGNMENT", "STRATEGY_MISMATCH", "QUEUE_NOT_HELD", "ALLOCATES_OTHERWISE")
-OFFSETS_GONE = "OFFSETS_GONE|OFFSETS_LOST|OFFSETS_WENT_BACK"
 
 
 # ---------------------------------------------------------------- who holds what
@@ -136,7 +135,9 @@ def go_filters_and_hangs(fleet: Fleet) -> None:
 def offsets_gone_while_away(fleet: Fleet) -> None:
     """A broker restarts without the offsets of a group that is away; then the group comes back."""
     began, back = _away_while_a_broker_restarts(fleet, keeps_offsets=False)
-    fleet.plant(OFFSETS_GONE, began, back + 4 * MINUTE)
+    fleet.plant("OFFSETS_GONE", began, back + 4 * MINUTE)
+    # What it reads again from the first message on.
+    fleet.faults.add("OFFSETS_WENT_BACK")
 
 
 def broker_restarts_while_away(fleet: Fleet) -> None:
