@@ -14,7 +14,7 @@ TOOLS_BIN := $(TOOLS_VENV)/bin
 OUT ?= out
 DIST ?= dist
 BENCH ?= M
-FLEETS ?= 312
+FLEETS ?= 402
 SEED ?= 1
 EVERY ?= 60
 SECONDS ?= 600
@@ -266,11 +266,15 @@ advisories: $(TOOLS_VENV)/installed ## Ask for security advisories on all that i
 				echo 'nothing was checked: the service $(SERVICE) gave no answer; try again, or SERVICE=osv'; }; \
 			exit 1; }
 
-truth: install ## Simulate fleets, audit them and print how much is true and how much is found; FLEETS, SEED
-	$(BIN)/python -m tests.simulation.score --fleets $(FLEETS) --seed $(SEED) --out build/truth
+# Lengths of rounds in seconds (ROUNDS='60 300'), and LISTS=1: lists and routes, and nothing else.
+POLLED = $(if $(ROUNDS),--every $(ROUNDS)) $(if $(LISTS),--lists-alone)
 
-truth-days: install ## Simulate a healthy day of 20 groups and one with twelve faults, and audit them; SEED, EVERY
-	$(BIN)/python -m tests.simulation.days --seed $(SEED) --every $(EVERY) --out build/truth-days
+truth: install ## Simulate fleets, audit them and print how much is true and how much is found; FLEETS, SEED, ROUNDS, LISTS
+	$(BIN)/python -m tests.simulation.score --fleets $(FLEETS) --seed $(SEED) $(POLLED) --out build/truth
+
+truth-days: install ## Simulate a healthy day of 20 groups and one with twelve faults; SEED, ROUNDS; DAYS=10: so many busy healthy ones
+	$(BIN)/python -m tests.simulation.days --seed $(SEED) $(if $(DAYS),--busy --days $(DAYS)) $(POLLED) \
+		--out build/truth-days
 
 fuzz: install ## Try the properties of tests/fuzz on new inputs for SECONDS (600), and count them
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS)

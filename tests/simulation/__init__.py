@@ -34,9 +34,14 @@ golden answers of the Java classes); ``scoring`` calls the command. All else is 
   nameservers, with and without heartbeats, running infos and offsets.
 
 - groups behind a proxy: no broker lists them. What they do is what other clients do.
+- who was given its queues by ``assign()``, and strategies that nobody else knows.
+- static topics: clients hold logical queues, brokers count by physical ones. A controller that
+  makes a slave the master. Old Go clients that commit nothing over what a filter leaves out.
+- a broker without the offsets of a group that is away: it tells nothing of it, and the group reads
+  from the first message or from the last one when it is back.
 
-**What is not simulated**: broadcasting, what POP delivers, what a proxy divides, lite pull, static
-topics, pulls that a broker refuses because the subscription just left its table, slow garbage
+**What is not simulated**: broadcasting, what POP delivers, what a proxy divides, static topics that
+move, pulls that a broker refuses because the subscription just left its table, slow garbage
 collections, clocks that differ, what a slave has not copied, and retries of one second (5.2 and
 later). Messages are
 numbers: they come steadily, and an owner who can read a queue catches up within seconds.
@@ -48,6 +53,7 @@ numbers: they come steadily, and an owner who can read a queue catches up within
     world       what a fleet is made of
     collectors  dump lines
     situations  what goes wrong, each a small function
+    beyond_lists  more of them: what lists and routes alone do not decide
     fleets      one fleet from a seed, simulated
     scoring     definitions: true rows, spells, what dumps can show
     remedies    what operators do about what is reported

@@ -28,18 +28,52 @@ LOCK_LIVES = 30 * SECOND
 CONSUME_TIMEOUT = 15 * MINUTE
 
 
+#: Strategies of a group's own, which nobody else knows: the last queue first, by turns. The second
+#: forgets the last queue; by the third everybody takes the first one as well.
+OWN, OWN_WITH_GAP, OWN_WITH_OVERLAP = "OWN", "OWN_WITH_GAP", "OWN_WITH_OVERLAP"
+OWN_STRATEGIES = (OWN, OWN_WITH_GAP, OWN_WITH_OVERLAP)
+#: The broker of the queues of a static topic (``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX`` 5.3.3
+#: and the scope). Nobody can ask it.
+MOCK_BROKER = "__syslo__global__"
+
+
 @cache
 def divided(
-    strategy: str, topic: str, route: Route, client_ids: tuple[str, ...]
+    strategy: str, topic: str, route: Route, client_ids: tuple[str, ...], logical: int | None = None
 ) -> dict[str, frozenset[MessageQueue]]:
-    """By client id what a strategy gives it."""
+    """By client id what a strategy gives it. ``logical``: so many queues a static topic has."""
     queues = [
         MessageQueue(topic, each.broker_name, number)
         for each in route
         for number in range(each.queues)
     ]
+    if logical is not None:
+        queues = [MessageQueue(topic, MOCK_BROKER, number) for number in range(logical)]
+    if strategy in OWN_STRATEGIES:
+        return _divided_otherwise(strategy, queues, sorted(set(client_ids)))
     taken = make_strategy(strategy).allocate_all("G", queues, client_ids)
     return {client_id: frozenset(own) for client_id, own in taken.items()}
+
+
+def _divided_otherwise(
+    strategy: str, queues: list[MessageQueue], client_ids: list[str]
+) -> dict[str, frozenset[MessageQueue]]:
+    """As a strategy of the group's own does.
+
+    >>> queues = [MessageQueue("T", "broker-a", number) for number in range(3)]
+    >>> for name in OWN_STRATEGIES:
+    ...     taken = _divided_otherwise(name, queues, ["x", "y"])
+    ...     print({each: sorted(own.queue_id for own in taken[each]) for each in taken})
+    {'x': [0, 2], 'y': [1]}
+    {'x': [1], 'y': [0]}
+    {'x': [0, 2], 'y': [0, 1]}
+    """
+    given = queues[::-1][1:] if strategy == OWN_WITH_GAP else queues[::-1]
+    of_all = queues[:1] if strategy == OWN_WITH_OVERLAP else []
+    return {
+        client_id: frozenset([*given[place :: len(client_ids)], *of_all])
+        for place, client_id in enumerate(client_ids)
+    }
 
 
 @dataclass(eq=False, kw_only=True)
@@ -64,6 +98,11 @@ class Setup:
     pops: bool = False
     #: It consumes in order: only of queues that it has locked at their master.
     orderly: bool = False
+    #: It was given these queues (``DefaultLitePullConsumer.assign``): it subscribes to nothing, and
+    #: holds them whoever else is there.
+    assigned: frozenset[MessageQueue] | None = None
+    #: Native Go clients before 2.1.1 commit nothing over what the broker's filter leaves out.
+    commits_what_is_left_out: bool = True
 
 
 @dataclass(eq=False, kw_only=True)
@@ -215,7 +254,7 @@ class Process(Setup):
         if not self.nameserver.up:
             return
         before = dict(self.routes)
-        for topic in self.subscriptions:
+        for topic in self.topics:
             if topic in self.routes and not (self.follows_routes or force):
                 continue
             route = self.nameserver.route(topic)
@@ -227,9 +266,7 @@ class Process(Setup):
 
     def heartbeat(self) -> None:
         """To every replica of every broker of its routes."""
-        names = {
-            each.broker_name for topic in self.subscriptions for each in self.routes.get(topic, ())
-        }
+        names = {each.broker_name for topic in self.topics for each in self.routes.get(topic, ())}
         for broker in self.world.brokers:
             if broker.name in names and self._reaches(broker):
                 address = self.addresses.get(broker.address)
@@ -265,7 +302,7 @@ class Process(Setup):
         self.world.clock.after(REBALANCE_EACH, again)
         # ``DefaultMQPushConsumerImpl.tryRebalance`` 5.3.3.
         taken = self.held.get if self.suspended else self._taken
-        held = {topic: taken(topic) or frozenset() for topic in sorted(self.subscriptions)}
+        held = {topic: taken(topic) or frozenset() for topic in sorted(self.topics)}
         if held != self.held:
             gone = self.in_table - frozenset().union(*held.values())
             self.held = held
@@ -281,6 +318,8 @@ class Process(Setup):
         route = self.routes.get(topic)
         if not route:
             return held
+        if self.assigned is not None:
+            return frozenset(queue for queue in self.assigned if queue.topic == topic)
         if self.pops and not topic.startswith("%RETRY%"):
             every = divided("AVG", topic, route, ("any",))["any"]
             return frozenset(queue for queue in every if self.can_read(queue))
@@ -290,7 +329,11 @@ class Process(Setup):
             return held
         if self.client_id not in client_ids:
             return frozenset()
-        mine = divided(self.strategy, topic, route, client_ids)[self.client_id]
+        logical = self.world.logical_queues.get(topic)
+        number = len(logical) if logical is not None else None
+        mine = divided(self.strategy, topic, route, client_ids, number)[self.client_id]
+        if mine <= held:
+            return mine
         # Each attempt to pull counts as a pull (``lastPullTimestamp``), also one that fails: a
         # queue of a broker out of reach is kept for ever. A new one is not added without its
         # offset, which the broker has.
@@ -331,12 +374,10 @@ class Process(Setup):
 
     def _master_of(self, queue: MessageQueue) -> Broker | None:
         """The master of its routes, if it reaches that."""
-        routes = self.routes.get(queue.topic, ())
-        if not any(
-            each.broker_name == queue.broker_name and 0 in each.broker_ids for each in routes
-        ):
+        routes, name = self.routes.get(queue.topic, ()), self.world.broker_of(queue)
+        if not any(each.broker_name == name and 0 in each.broker_ids for each in routes):
             return None
-        master = self.world.replica(queue.broker_name, 0)
+        master = self.world.replica(name, 0)
         return master if master is not None and self._reaches(master) else None
 
     def _has_lock(self, queue: MessageQueue) -> bool:
@@ -359,6 +400,11 @@ class Process(Setup):
 
     # ------------------------------------------------------------------ what is true of it
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """What it subscribes to, or was given queues of."""
+        return self.subscriptions | {queue.topic for queue in self.assigned or ()}
+
     def can_read(self, queue: MessageQueue) -> bool:
         """Whether a pull of the queue would bring messages."""
         runs = self.alive and not self.frozen
@@ -368,14 +414,15 @@ class Process(Setup):
 
     def _read_from(self, queue: MessageQueue) -> list[Broker]:
         """The master, or the slaves of a route without one (``findBrokerAddressInSubscribe``)."""
+        name = self.world.broker_of(queue)
         for each in self.routes.get(queue.topic, ()):
-            if each.broker_name == queue.broker_name and each.broker_ids:
+            if each.broker_name == name and each.broker_ids:
                 ids = each.broker_ids
                 if 0 in ids:
                     ids = (0,)
                 elif not self.reads_from_slaves:
                     ids = ()
-                found = [self.world.replica(queue.broker_name, number) for number in ids]
+                found = [self.world.replica(name, number) for number in ids]
                 return [broker for broker in found if broker is not None]
         return []
 

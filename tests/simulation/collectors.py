@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from rebalance_core.message_queue import MessageQueue
-from tests.simulation.clients import Process
+from tests.simulation.clients import OWN_STRATEGIES, Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.servers import Broker, Nameserver
 from tests.simulation.truth import FIRST_MESSAGE, length
@@ -20,10 +20,12 @@ from tests.support.bodies import members, subscriptions
 ZERO = datetime(2026, 11, 20, 10, tzinfo=UTC)
 Line = dict[str, Any]
 
+_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 _CLASSES = {
-    "AVG": "AllocateMessageQueueAveragely",
-    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
-    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
+    "AVG": f"{_PACKAGE}AllocateMessageQueueAveragely",
+    "AVG_BY_CIRCLE": f"{_PACKAGE}AllocateMessageQueueAveragelyByCircle",
+    "CONSISTENT_HASH": f"{_PACKAGE}AllocateMessageQueueConsistentHash",
+    **dict.fromkeys(OWN_STRATEGIES, "com.example.shop.LastQueueFirst"),
 }
 #: An ordinal of ``MQVersion`` that only 5.x has.
 _FIRST_5 = 433
@@ -71,6 +73,10 @@ class Habits:
     comes_after: Millis = 0
     #: The group consumes by a proxy: no broker lists it.
     behind_proxy: bool = False
+    #: What the group's members say about where to read from without an offset.
+    consume_from: str = "CONSUME_FROM_LAST_OFFSET"
+    #: Nameservers of 5.x say whether a slave may act as a master.
+    is_of_5: bool = False
     #: The topics to which nothing comes, with messages of before and no committed offset.
     quiet: frozenset[str] = frozenset()
 
@@ -180,7 +186,10 @@ class Collector:
             }
             # An acting master lets nobody write (``enableSlaveActingMaster``).
             acts = any(each.acts_as_master for each in self.world.replicas(name))
-            brokers.append({"brokerAddrs": addresses, "brokerName": name, "cluster": "C"})
+            of_broker: Line = {"brokerAddrs": addresses, "brokerName": name, "cluster": "C"}
+            if self.habits.is_of_5:
+                of_broker["enableActingMaster"] = self.world.slaves_act_as_master
+            brokers.append(of_broker)
             queues.append(
                 {
                     "brokerName": name,
@@ -190,8 +199,26 @@ class Collector:
                     "writeQueueNums": number,
                 }
             )
-        body = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}
+        body: Line = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}
+        if topic in self.world.logical_queues:
+            body["topicQueueMappingByBroker"] = self._mapping(topic, [name for name, *_ in route])
         self._write("topic_route", began, asked, {"body": json.dumps(body)})
+
+    def _mapping(self, topic: str, names: list[str]) -> Line:
+        """By broker its logical queues with their numbers there (``TopicQueueMappingInfo``)."""
+        logical = self.world.logical_queues[topic]
+        same = {"dirty": False, "epoch": 1, "scope": "__global__", "topic": topic}
+        return {
+            name: same
+            | {
+                "bname": name,
+                "currIdMap": {
+                    str(number): own for number, (broker, own) in logical.items() if broker == name
+                },
+                "totalQueues": len(logical),
+            }
+            for name in names
+        }
 
     def _ask_members(self, began: Millis, broker: Broker) -> None:
         asked = _asked(broker) | {"consumer_group": GROUP}
@@ -200,7 +227,7 @@ class Collector:
         elif not broker.channels or self.habits.behind_proxy:
             answer = _error(_NOT_ONLINE, f"the consumer group[{GROUP}] not online")
         else:
-            answer = {"body": json.dumps(_connections(broker))}
+            answer = {"body": json.dumps(_connections(broker, self.habits.consume_from))}
             self.tables.append((self.world.clock.now, broker.subscriptions))
         self._write("consumer_connection", began, asked, answer)
 
@@ -246,20 +273,30 @@ class Collector:
         if not broker.up:
             answer = _no_connection(broker)
         else:
-            asked_of = [
-                MessageQueue(topic, broker.name, each)
-                for topic, number in sorted(self.world.topics[broker.name].items())
-                if topic != RETRY and (topic in broker.subscriptions or not broker.channels)
-                for each in range(number)
-            ]
-            entries = []
-            for queue in asked_of:
-                offsets, now = self._offsets(queue), self.world.clock.now
+            now, entries = self.world.clock.now, []
+            for physical in self._with_stats(broker):
+                queue = self.world.logical(physical)
+                offsets = self._offsets(queue)
                 waits = offsets["brokerOffset"] - offsets["consumerOffset"]
                 self.waiting.setdefault(queue, []).append((now, waits))
-                entries.append(f"{_key(queue)}:{json.dumps(offsets)}")
+                entries.append(f"{_key(physical)}:{json.dumps(offsets)}")
             answer = {"body": f'{{"consumeTps":0.0,"offsetTable":{{{",".join(entries)}}}}}'}
         self._write("consume_stats", began, asked, answer)
+
+    def _with_stats(self, broker: Broker) -> list[MessageQueue]:
+        """Of the topics of which the broker has offsets of the group, and that the group still
+        subscribes to if it subscribes to any (``AdminBrokerProcessor.getConsumeStats``).
+        """
+        found = []
+        for topic, number in sorted(self.world.topics[broker.name].items()):
+            subscribed = broker.subscriptions if broker.channels else frozenset()
+            if topic == RETRY or (subscribed and topic not in subscribed):
+                continue
+            own = [MessageQueue(topic, broker.name, each) for each in range(number)]
+            gone = (self.world.logical(each) for each in own)
+            if not all(self.world.progress.is_forgotten(q, self.world.clock.now) for q in gone):
+                found += own
+        return found
 
     def _offsets(self, queue: MessageQueue) -> Line:
         """``OffsetWrapper``: a queue that nobody ever read has consumer offset 0."""
@@ -267,8 +304,12 @@ class Collector:
         if queue.topic in self.habits.quiet:
             return {"brokerOffset": 500, "consumerOffset": 0, "lastTimestamp": 0}
         read_until = self.world.progress.committed(queue, now)
+        if read_until is not None and queue.topic in self.world.last_match:
+            read_until = self.world.last_match[queue.topic](read_until)
         written = self._messages(queue, now)
-        consumed = 0 if read_until is None else self._messages(queue, read_until)
+        # Of a static topic a broker says that it has none (``getConsumeStats`` 5.3.3).
+        none = -1 if queue.topic in self.world.logical_queues else 0
+        consumed = none if read_until is None else self._messages(queue, read_until)
         return {
             "brokerOffset": written,
             "consumerOffset": consumed,
@@ -283,7 +324,9 @@ class Collector:
         """
         since = self.world.truth.exists[queue].times[1]
         since = since if since > 0 else FIRST_MESSAGE
-        writable = self.world.writable[queue.broker_name].spans(bool, since, max(time, since))
+        writable = self.world.writable[self.world.broker_of(queue)].spans(
+            bool, since, max(time, since)
+        )
         return int(self.rates[queue.topic] * length([*writable]) / SECOND)
 
     def _hear(self, broker: Broker, process: Process, client_addr: str) -> None:
@@ -291,8 +334,8 @@ class Collector:
         if not heard or self.world.clock.now < -2 * MINUTE or not broker.knows_group:
             return
         data = {
-            "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-            "consumeType": "CONSUME_PASSIVELY",
+            "consumeFromWhere": self.habits.consume_from,
+            "consumeType": _consume_type(process),
             "groupName": GROUP,
             "messageModel": "CLUSTERING",
             "subscriptionDataSet": _subscription_data(process.subscriptions, process.expression),
@@ -325,7 +368,11 @@ def _subscription_data(topics: frozenset[str], expression: str) -> list[Line]:
     return [each for topic, text in of_topic.items() for each in subscriptions([topic], text)]
 
 
-def _connections(broker: Broker) -> Line:
+def _consume_type(process: Process) -> str:
+    return "CONSUME_PASSIVELY" if process.assigned is None else "CONSUME_ACTIVELY"
+
+
+def _connections(broker: Broker, consume_from: str) -> Line:
     connections = [
         {
             "clientAddr": address,
@@ -336,7 +383,10 @@ def _connections(broker: Broker) -> Line:
         for address, channel in broker.channels.items()
     ]
     subscribed = _subscription_data(broker.subscriptions, broker.expression)
-    return members((), subscribed) | {"connectionSet": connections}
+    # Of the group, as its last heartbeat had it.
+    newest = max(broker.channels.values(), key=lambda channel: channel.last_heartbeat)
+    of_group = {"consumeFromWhere": consume_from, "consumeType": _consume_type(newest.process)}
+    return members((), subscribed) | of_group | {"connectionSet": connections}
 
 
 def _running_info(
@@ -372,12 +422,11 @@ def _running_info(
             if last > first + 1:
                 info |= {"cachedMsgCount": 2, "cachedMsgMaxOffset": last - 1}
         entries.append(f"{_key(queue)}:{json.dumps(info)}")
-    package = "org.apache.rocketmq.client.consumer.rebalance."
     properties = {
         "PROP_CONSUMEORDERLY": "true" if process.orderly else "false",
         "PROP_CONSUMER_START_TIMESTAMP": str(epoch_millis(process.started)),
-        "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
-        "allocateMessageQueueStrategy": f"{package}{_CLASSES[process.strategy]}@4926097b",
+        "PROP_CONSUME_TYPE": _consume_type(process),
+        "allocateMessageQueueStrategy": f"{_CLASSES[process.strategy]}@4926097b",
         "consumerGroup": GROUP,
         "messageModel": "CLUSTERING",
     }

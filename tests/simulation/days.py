@@ -1,13 +1,17 @@
 """Days of a cluster with several groups: ``make truth-days``.
 
     python -m tests.simulation.days --seed 1 --every 60
-    python -m tests.simulation.days --seed 1 --every 300 --hours 24 --groups 20
+    python -m tests.simulation.days --busy --days 10 --seed 101 --every 60 300 --out build/busy
 
 A healthy day has deploys, crashes, an autoscaler, topics that grow, groups that consume in order or
 are deployed again and again, the restart of each broker and of a nameserver, and answers that are
 lost, one here and one there: nothing of WARNING or worse may last, and the run is WELL, however
 often rounds come. A day with faults has twelve groups in which one thing goes wrong for an hour or
 so: each is to be found, begun within two rounds.
+
+A busy day is healthy too, and there is more of all at a time: groups are deployed while brokers
+restart, some of them three times in 45 minutes, an autoscaler changes each group each hour or two,
+processes lose their connections once, a controller makes another master.
 
 Each group is a fleet of its own; brokers, nameservers and collector are the same for all, and so
 is what happens to them. Names get the number of their group where lines are written.
@@ -21,6 +25,7 @@ import shutil
 import sys
 import time as timer
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +35,7 @@ from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.fleets import Fleet, settled_fleet
-from tests.simulation.score import audited, unread
+from tests.simulation.score import add_workers, audited, unread
 from tests.simulation.scoring import FaultRow, Row, score
 from tests.simulation.world import GROUP, RETRY
 
@@ -61,6 +66,8 @@ def make_day(
     every: Millis,
     faults: bool,
     lasting: bool = False,
+    busy: bool = False,
+    lists_alone: bool = False,
 ) -> Day:
     """Simulates a day and writes its dump, a file for each group.
 
@@ -75,16 +82,17 @@ def make_day(
         fleet.until = until
         fleet.habits.interval, fleet.habits.drift = every, of_cluster.choice([0, 130])
         fleet.habits.heartbeats = False
-        fleet.habits.offsets = fleet.habits.running_infos = True
+        fleet.habits.offsets = fleet.habits.running_infos = not lists_alone
         fleet.habits.infos_each = max(5 * MINUTE // every, 1)
         fleet.habits.pause = 20
         fleet.habits.comes_after = number * _A_GROUP_TAKES
         for pod in fleet.pods:
             pod.strategy = "AVG"
         _happens_to_all(fleet, of_cluster)
+        restarts: list[Millis] = []
         if not faults:
             fleet.habits.missing = _LOST
-            _brokers_restart(fleet, of_cluster)
+            restarts = _brokers_restart(fleet, of_cluster)
         if faults and number < len(FAULTS):
             began = until // 4 + fleet.between(0, until / 4 / SECOND)
             lasts = until if lasting else min(fleet.between(2400, 5400), until // 8)
@@ -98,6 +106,9 @@ def make_day(
                 _deployed_often(fleet)
             else:
                 _ordinary(fleet)
+        if busy:
+            # Of pods that are what they will be.
+            _busy(fleet, of_cluster, restarts)
         fleet.simulate()
         _write(fleet, number, folder)
         fleets.append(fleet)
@@ -135,14 +146,43 @@ def _happens_to_all(fleet: Fleet, dice: Random) -> None:
     )
 
 
-def _brokers_restart(fleet: Fleet, dice: Random) -> None:
-    """Each broker restarts, one after the other, within two minutes."""
+def _brokers_restart(fleet: Fleet, dice: Random) -> list[Millis]:
+    """Each broker restarts, one after the other, within two minutes; gives when."""
+    restarts = []
     first, apart = fleet.until // 4, fleet.until // 4 // len(fleet.broker_names)
     for number, name in enumerate(fleet.broker_names):
         began = first + number * apart + dice.randrange(apart // 2)
         fleet.clock.at(began, partial(fleet.world.stop_broker, name))
         back = began + dice.randrange(20, 110) * SECOND
         fleet.clock.at(back, partial(fleet.world.start_broker, name))
+        restarts.append(began)
+    return restarts
+
+
+def _busy(fleet: Fleet, dice: Random, restarts: list[Millis]) -> None:
+    """Beside what is ordinary."""
+    random, world, latest = fleet.random, fleet.world, fleet.until - 20 * MINUTE
+    keeps_id = random.random() < 0.5
+    began = random.choice(restarts) + fleet.between(-180, 30)
+    apart = fleet.between(600, 1320)
+    for number in range(random.choice([1, 2, 3])):
+        fleet.replace_all("stop", keeps_id=keeps_id, began=began + number * apart)
+    time = fleet.between(600, 3600)
+    while time < latest:
+        more = fleet.new_pod()
+        more.orderly = fleet.pods[0].orderly
+        fleet.clock.at(time, partial(fleet.start, more))
+        fleet.do(time + fleet.between(900, 3000), more, Process.stop)
+        time += fleet.between(3600, 7200)
+    for pod in fleet.pods:
+        fleet.do(random.randrange(latest), pod, Process.reconnect)
+    # The same for all groups.
+    name, elected = fleet.broker_names[0], dice.randrange(fleet.until // 8, fleet.until // 5)
+    takes, back = dice.randrange(10, 26) * SECOND, dice.randrange(100, 900) * SECOND
+    fleet.habits.is_of_5 = True
+    world.have_slave(name)
+    fleet.clock.at(elected, lambda: world.elect(name, takes))
+    fleet.clock.at(elected + back, lambda: world.start_broker(name))
 
 
 def _ordinary(fleet: Fleet) -> None:
@@ -305,6 +345,8 @@ class Verdict:
     missed: tuple[str, ...]
     late: tuple[str, ...]
     unread: tuple[str, ...] = ()
+    #: What is false, as an operator counts it: severity, group and kind, each once.
+    alarms: tuple[tuple[str, str], ...] = ()
 
 
 def judge_day(
@@ -312,6 +354,7 @@ def judge_day(
 ) -> Verdict:
     """Compares what was published of a day with what was planted."""
     false, missed, late, planted = [], [], [], 0
+    alarms: set[tuple[str, str]] = set()
     for number, fleet in enumerate(day.fleets):
         suffix = f"-{number:02}"
         mine = [
@@ -319,13 +362,11 @@ def judge_day(
             for row in rows.get((day.name, GROUP + suffix), ())
         ]
         of_group = faults.get((day.name, GROUP + suffix), [])
-        lasting = [*mine, *of_group]
         if not fleet.planted:
-            false += [
-                f"{GROUP}{suffix} {each}"
-                for each in lasting
-                if each.lasts and each.severity in _WORSE
-            ]
+            every: list[Row | FaultRow] = [*mine, *of_group]
+            wrong = [each for each in every if each.lasts and each.severity in _WORSE]
+            false += [f"{GROUP}{suffix} {each}" for each in wrong]
+            alarms |= {(each.severity, f"{GROUP}{suffix} {_named(each)}") for each in wrong}
             continue
         queues = [row for row in mine if row.kind != "STALLED"]
         stalls = [row for row in mine if row.kind == "STALLED"]
@@ -339,34 +380,56 @@ def judge_day(
             for each in fleet.planted
             if each.fault not in seen | result.faults_missed
         ]
-    return Verdict(tuple(false), planted, tuple(missed), tuple(late))
+    of_all = tuple(false), planted, tuple(missed), tuple(late)
+    return Verdict(*of_all, alarms=tuple(sorted(alarms)))
+
+
+def _named(found: Row | FaultRow) -> str:
+    return found.fault if isinstance(found, FaultRow) else " ".join((found.kind, *found.causes))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of the first day")
+    parser.add_argument("--days", type=int, default=1, help="how many, each with the next seed")
+    parser.add_argument("--busy", action="store_true", help="busy healthy days, as a table")
+    parser.add_argument(
+        "--lists-alone", action="store_true", help="poll lists and routes, and nothing else"
+    )
     parser.add_argument("--hours", type=float, default=24)
     parser.add_argument("--groups", type=int, default=20)
-    parser.add_argument("--every", type=int, default=60, help="seconds between two rounds")
+    parser.add_argument(
+        "--every", type=int, nargs="+", default=[60], help="seconds between two rounds"
+    )
     parser.add_argument("--out", type=Path, default=Path("build/truth-days"))
+    add_workers(parser)
     options = parser.parse_args(arguments)
+    if options.busy:
+        return _busy_days(options)
     ok = True
-    for faults in (False, True):
+    turns = [
+        (options.seed + number, every, faults)
+        for number in range(options.days)
+        for every in options.every
+        for faults in (False, True)
+    ]
+    for seed, every, faults in turns:
         began = timer.monotonic()
         name = "faults" if faults else "healthy"
         verdict = run_day(
             name,
-            options.seed,
+            seed,
             options.out,
             hours=options.hours,
             groups=options.groups,
-            every=options.every * SECOND,
+            every=every * SECOND,
             faults=faults,
+            lists_alone=options.lists_alone,
         )
         found = verdict.planted - len(verdict.missed)
         sys.stdout.write(
-            f"{name}: seed {options.seed}, {options.groups} groups, {options.hours:g} h, a round "
-            f"each {options.every} s: {len(verdict.false)} lasting findings of WARNING or worse "
+            f"{name}: seed {seed}, {options.groups} groups, {options.hours:g} h, a round "
+            f"each {every} s: {len(verdict.false)} lasting findings of WARNING or worse "
             f"where nothing is wrong, {len(verdict.unread)} things not read or not audited; "
             f"{found} of {verdict.planted} planted faults found, "
             f"{found - len(verdict.late)} begin rightly ({timer.monotonic() - began:.0f} s)\n"
@@ -382,14 +445,77 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if ok else 1
 
 
+def _busy_days(options: argparse.Namespace) -> int:
+    """For each length of rounds a line over all days, as in docs/truth.md; then what is false."""
+    lines = [
+        "| rounds of | days | CRITICAL | WARNING | in a day | in the worst day |",
+        "|---|---|---|---|---|---|",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    seeds = range(options.seed, options.seed + options.days)
+    named: list[str] = []
+    with ProcessPoolExecutor(options.workers) as pool:
+        for every in options.every:
+            verdicts = [*pool.map(partial(_busy_day, options, every), seeds)]
+            of_days = [[severity for severity, _ in verdict.alarms] for verdict in verdicts]
+            for seed, verdict in zip(seeds, verdicts, strict=True):
+                told = [*map(" ".join, verdict.alarms), *map("not read: {}".format, verdict.unread)]
+                named += [f"{every} s, seed {seed}: {each}" for each in told]
+            counts = [sum(day.count(each) for day in of_days) for each in ("CRITICAL", "WARNING")]
+            what = f"{every} s, lists alone" if options.lists_alone else f"{every} s"
+            a_day, worst = f"{sum(counts) / len(of_days):.1f}", max(map(len, of_days))
+            cells = (what, len(of_days), *counts, a_day, worst)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+            sys.stdout.write(lines[-1] + "\n")
+            sys.stdout.flush()
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "busy_days.md").write_text("\n".join(lines) + "\n")
+    (options.out / "false.txt").write_text("".join(f"{each}\n" for each in named))
+    sys.stdout.writelines(f"  {each}\n" for each in named)
+    return 0
+
+
+def _busy_day(options: argparse.Namespace, every: int, seed: int) -> Verdict:
+    return run_day(
+        "busy",
+        seed,
+        options.out / f"{every}-{seed}",
+        hours=options.hours,
+        groups=options.groups,
+        every=every * SECOND,
+        faults=False,
+        busy=True,
+        lists_alone=options.lists_alone,
+    )
+
+
 def run_day(
-    name: str, seed: int, out: Path, *, hours: float, groups: int, every: Millis, faults: bool
+    name: str,
+    seed: int,
+    out: Path,
+    *,
+    hours: float,
+    groups: int,
+    every: Millis,
+    faults: bool,
+    busy: bool = False,
+    lists_alone: bool = False,
 ) -> Verdict:
     """Simulates a day, audits it, and compares."""
     shutil.rmtree(out, ignore_errors=True)
     dumps = out / "dumps"
     dumps.mkdir(parents=True)
-    day = make_day(name, seed, dumps, hours=hours, groups=groups, every=every, faults=faults)
+    day = make_day(
+        name,
+        seed,
+        dumps,
+        hours=hours,
+        groups=groups,
+        every=every,
+        faults=faults,
+        busy=busy,
+        lists_alone=lists_alone,
+    )
     verdict = judge_day(day, *audited(dumps, out / "audit"))
     return replace(verdict, unread=unread(out / "audit"))
 

@@ -78,6 +78,11 @@ class Planted:
         return frozenset(self.fault.split("|"))
 
     @property
+    def is_of_a_moment(self) -> bool:
+        """Whether two rounds show it, one before and one after."""
+        return self.fault.startswith("OFFSETS")
+
+    @property
     def client_ids(self) -> frozenset[str]:
         return frozenset(one for pod in self.pods for one in pod.client_ids)
 
@@ -333,8 +338,47 @@ class Fleet:
 Situation = Callable[[Fleet], None]
 
 
+@dataclass(frozen=True)
+class Polling:
+    """How all fleets are polled, whatever their collectors would do by themselves.
+
+    ``every``: the time between two rounds; None: as the fleet and its situations have it.
+    ``lists_alone``: lists and routes, and nothing else.
+    """
+
+    every: Millis | None = None
+    lists_alone: bool = False
+
+    def before(self, fleet: Fleet) -> None:
+        """What situations count on: how long it is looked at, and what dumps can show."""
+        if self.every is not None:
+            fleet.until = max(fleet.until, _ROUNDS * self.every)
+        if self.lists_alone:
+            for pod in fleet.pods:
+                pod.strategy = "AVG"
+        self.after(fleet)
+
+    def after(self, fleet: Fleet) -> None:
+        """Also where a situation has its own habits."""
+        habits = fleet.habits
+        if self.every is not None:
+            habits.interval = self.every
+        if self.lists_alone:
+            habits.heartbeats = habits.running_infos = habits.offsets = False
+
+
+#: A fleet is looked at for so many rounds at least.
+_ROUNDS = 12
+AS_IT_IS = Polling()
+
+
 def draw_fleet(
-    name: str, situations: Sequence[Situation], seed: object, *, draws: int = 0
+    name: str,
+    situations: Sequence[Situation],
+    seed: object,
+    *,
+    draws: int = 0,
+    polling: Polling = AS_IT_IS,
 ) -> Fleet:
     """A fleet in which the situations happen, simulated; the same for the same name and seed.
 
@@ -342,8 +386,10 @@ def draw_fleet(
     """
     random = dice_of(f"{name} {seed}")
     fleet = settled_fleet(name, random, dice_of(f"{name} {seed} {draws}"))
+    polling.before(fleet)
     for situation in situations:
         situation(fleet)
+    polling.after(fleet)
     fleet.simulate()
     return fleet
 

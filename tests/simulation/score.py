@@ -1,7 +1,11 @@
 """Precision and recall of the audit over many simulated fleets: ``make truth``.
 
-    python -m tests.simulation.score --fleets 312 --seed 1 --out build/truth
+    python -m tests.simulation.score --fleets 402 --seed 1 --out build/truth
     python -m tests.simulation.score --only reconnecting --seed 10001 --keep --out build/one
+    python -m tests.simulation.score --every 60 300 --lists-alone --fleets 390 --out build/lists
+
+With ``--every`` all fleets are polled so often, and for each length of rounds the table of
+docs/truth.md has a line.
 
 All fleets are clusters of one folder of dumps, audited in one run. Every false row, every miss and
 every wrong fault is a line of ``false.jsonl``, ``missed.jsonl`` and ``faults.jsonl``; a fleet's
@@ -17,14 +21,20 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
+from io import StringIO
 from itertools import pairwise
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 from jobs.cli import main as rebalance_audit
 from jobs.storage import Location, Reports
-from tests.simulation.fleets import Fleet, draw_fleet
+from tests.simulation.clock import SECOND
+from tests.simulation.fleets import AS_IT_IS, Fleet, Polling, draw_fleet
 from tests.simulation.remedies import apply_at_the_end, is_healthy, worth_repairing
 from tests.simulation.scoring import (
     DUPLICATE,
@@ -37,6 +47,7 @@ from tests.simulation.scoring import (
     Missed,
     Row,
     Score,
+    Spell,
     begins_rightly,
     clock_time,
     fault_of,
@@ -75,7 +86,15 @@ def fleets_of(number: int, seed: int, only: str | None) -> Iterable[Plan]:
         yield f"{'+'.join(plan)}-{first + turn}", plan, first + turn
 
 
-def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: bool) -> list[Score]:
+def score_fleets(
+    number: int,
+    seed: int,
+    out: Path,
+    only: str | None,
+    *,
+    keep: bool,
+    polling: Polling = AS_IT_IS,
+) -> list[Score]:
     """Makes the fleets, audits them in one run, and scores each."""
     dumps = out / "dumps"
     for former in (dumps, out / "audit"):
@@ -83,7 +102,8 @@ def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: b
     dumps.mkdir(parents=True)
     fleets, plans = [], {}
     for name, plan, own_seed in fleets_of(number, seed, only):
-        fleet = draw_fleet(name, [SITUATIONS[each] for each in plan], own_seed)
+        situations = [SITUATIONS[each] for each in plan]
+        fleet = draw_fleet(name, situations, own_seed, polling=polling)
         fleet.write(dumps)
         if keep:
             fleet.write_truth(out)
@@ -95,9 +115,11 @@ def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: b
         shutil.rmtree(out / "audit" / "snapshots", ignore_errors=True)
     scores = [scored(fleet, rows[fleet.name, GROUP], faults[fleet.name, GROUP]) for fleet in fleets]
     for each in scores:
-        plan = plans[each.fleet.name]
-        _tell_chance(each, *plan)
-        each.is_repaired = _repaired(each.fleet, *plan, faults[each.fleet.name, GROUP])
+        plan, own_seed = plans[each.fleet.name]
+        if polling == AS_IT_IS:
+            _tell_chance(each, plan, own_seed)
+            of_group = faults[each.fleet.name, GROUP]
+            each.is_repaired = _repaired(each.fleet, plan, own_seed, of_group)
     return scores
 
 
@@ -140,7 +162,8 @@ Of = tuple[str, str]
 def audited(dumps: Path, output: Path) -> tuple[dict[Of, list[Row]], dict[Of, list[FaultRow]]]:
     """By group what an audit in this process publishes: rows of queues, and faults."""
     command = ["run", "--dumps", str(dumps), "--output", str(output), "--engine", "local"]
-    code = rebalance_audit([*command, "--quiet"])
+    with redirect_stdout(StringIO()):
+        code = rebalance_audit([*command, "--quiet"])
     if code != 0:
         raise SystemExit(f"the audit of {dumps} ended with {code}")
     reports = Reports(Location(output / "reports"))
@@ -175,6 +198,79 @@ def scored(fleet: Fleet, rows: Sequence[Row], faults: Sequence[FaultRow]) -> Sco
 
 
 # ---------------------------------------------------------------- figures
+
+
+def wilson(true: int, of: int) -> tuple[float, float]:
+    """Wilson's interval of 95 % for a share: it holds for few, and for all of them, too.
+
+    >>> [round(each, 3) for each in wilson(99, 100)], [round(each, 3) for each in wilson(20, 20)]
+    ([0.946, 0.998], [0.839, 1.0])
+    """
+    share, z = true / of, 1.96
+    middle = share + z * z / (2 * of)
+    width = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    least, most = ((middle + side * width) / (1 + z * z / of) for side in (-1, 1))
+    return max(least, 0.0), min(most, 1.0)
+
+
+#: What is counted by itself, and is to be true: of a fleet whether each of it is.
+_COUNTED: dict[str, Callable[[Score], list[bool]]] = {
+    "CERTAIN": lambda each: each.certain,
+    "CRITICAL": lambda each: each.lasting("CRITICAL"),
+    "WARNING": lambda each: each.lasting("WARNING"),
+}
+
+
+def heads(extra: str) -> list[str]:
+    """The head of the table of ``line_of``, in Markdown."""
+    names = [extra, "fleets", *(f"lasting {name} true" for name in _COUNTED)]
+    return [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+
+
+def line_of(what: str, scores: Sequence[Score]) -> str:
+    """Of all that lasts the share that is true, with Wilson's interval, how many, and in how many
+    fleets one is false: what one fleet shows falsely it mostly shows of several queues.
+    """
+    cells = [what, str(len(scores))]
+    for counted in _COUNTED.values():
+        of_fleets = [counted(each) for each in scores]
+        some = [is_true for of_fleet in of_fleets for is_true in of_fleet]
+        if not some:
+            cells.append("none")
+            continue
+        least, most = wilson(sum(some), len(some))
+        false = sum(not all(of_fleet) for of_fleet in of_fleets)
+        cells.append(
+            f"{sum(some) / len(some):.1%} [{least:.1%}, {most:.1%}] of {len(some):,}; "
+            f"false in {false}"
+        )
+    return f"| {' | '.join(cells)} |"
+
+
+def line_of_seed(seed: int, scores: Sequence[Score]) -> str:
+    """What docs/truth.md has of a seed: each a share in per cent, and of how many."""
+    rows = [(each.fleet, judged) for each in scores for judged in each.rows]
+    cells = [
+        [judged.is_true for _, judged in rows if judged.row.certainty == "CERTAIN"],
+        [judged.is_true for _, judged in rows if judged.row.certainty == "POSSIBLE"],
+        [judged.is_close for _, judged in rows],
+        [spell not in _spells(each.missed) for each in scores for spell in each.asked],
+        [
+            spell not in _spells(each.stalls_missed)
+            for each in scores
+            for spell in each.stalls_asked
+        ],
+        [is_true for each in scores for is_true in each.lasting("CRITICAL")],
+        [is_caused_so(fleet, judged.row) for fleet, judged in rows if judged.is_true],
+        [is_right for each in scores for row, is_right in each.faults if row.lasts],
+        [each.is_repaired for each in scores if each.is_repaired is not None],
+    ]
+    told = [f"{100 * sum(of) / len(of):.1f} ({len(of):,})" if of else "-" for of in cells]
+    return f"| {' | '.join([str(seed), *told])} |"
+
+
+def _spells(missed: Sequence[Missed]) -> list[Spell]:
+    return [each.spell for each in missed]
 
 
 def figures(scores: Sequence[Score]) -> list[str]:
@@ -422,22 +518,59 @@ def _readers(fleet: Fleet, queue: Any, start: int, end: int) -> list[Any]:
     return [("at start", sorted(steps.at(start))), *changes[:12]]
 
 
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workers", type=int, default=2, help="how many runs at a time")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--fleets", type=int, help="how many; else 312, or 1 with --only")
+    parser.add_argument("--fleets", type=int, help="how many; else 402, or 1 with --only")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("build/truth"))
     parser.add_argument("--only", metavar="SITUATION", help="this one, or some with + between")
     parser.add_argument("--keep", action="store_true", help="keep dumps, truth and all tables")
+    parser.add_argument(
+        "--every", type=int, nargs="+", metavar="SECONDS", help="poll all fleets so often"
+    )
+    parser.add_argument(
+        "--lists-alone", action="store_true", help="poll lists and routes, and nothing else"
+    )
+    add_workers(parser)
     options = parser.parse_args(arguments)
     began = time.monotonic()
-    number = options.fleets or (1 if options.only else 312)
+    number = options.fleets or (1 if options.only else 390)
+    if options.every:
+        return _by_rounds(options, number)
     scores = score_fleets(number, options.seed, options.out, options.only, keep=options.keep)
     write_details(scores, options.out)
-    lines = figures(scores)
+    lines = [*figures(scores), "", line_of_seed(options.seed, scores)]
     (options.out / "figures.txt").write_text("\n".join(lines) + "\n")
     sys.stdout.write("\n".join(lines) + f"\n\n{number} fleets, {time.monotonic() - began:.0f} s\n")
     return 0
+
+
+def _by_rounds(options: argparse.Namespace, number: int) -> int:
+    """For each length of rounds a line, with its details beside it."""
+    lines = heads("rounds of")
+    sys.stdout.write("\n".join(lines) + "\n")
+    with ProcessPoolExecutor(options.workers) as pool:
+        for line in pool.map(partial(_of_rounds, options, number), options.every):
+            lines.append(line)
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+    (options.out / "by_rounds.md").write_text("\n".join(lines) + "\n")
+    return 0
+
+
+def _of_rounds(options: argparse.Namespace, number: int, every: int) -> str:
+    out = options.out / f"{every}{'-lists-alone' if options.lists_alone else ''}"
+    polling = Polling(every * SECOND, options.lists_alone)
+    scores = score_fleets(
+        number, options.seed, out, options.only, keep=options.keep, polling=polling
+    )
+    write_details(scores, out)
+    (out / "figures.txt").write_text("\n".join(figures(scores)) + "\n")
+    return line_of(f"{every} s, lists alone" if options.lists_alone else f"{every} s", scores)
 
 
 if __name__ == "__main__":

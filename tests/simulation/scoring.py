@@ -64,6 +64,10 @@ A cause of a true row is right if the fleet has that fault, in that time where i
 A fault is right if the fleet has it in {FAULT_SHARE:.0%} of its time, and with all its members and
   brokers where those are known. Of a ghost: no process of the id worked; of a frozen one likewise;
   of a shared id: two ran; of a stale channel: one at most.
+By the length of rounds: of all that lasts, rows of queues and faults that can be judged, the
+  share that is true, by severity; and of the CERTAIN rows of orphaned and duplicate queues. Where
+  nothing was ever wrong every fault of WARNING or worse is false. The interval is Wilson's, of
+  95 %, over rows as if each were by itself; those of one fleet are mostly true or false together.
 A row or a fault begins rightly within {BEGINS_WITHIN} intervals of polling.\
 """
 
@@ -226,7 +230,16 @@ def judge_fault(fleet: Fleet, row: FaultRow) -> bool | None:
             [(each.start, each.end + _LISTED_FOR) for each in planted if _fits(each, row)]
         )
         return length(common([(start, end)], together)) >= FAULT_SHARE * (end - start)
-    return row.fault in fleet.faults if row.fault in SPECIFIC else None
+    if row.fault in SPECIFIC or (is_well(fleet) and row.severity != "INFO"):
+        return row.fault in fleet.faults
+    return None
+
+
+def is_well(fleet: Fleet) -> bool:
+    """Whether nothing was ever wrong but for queues that left with their broker: whatever is found
+    of WARNING or worse, and lasts, is not so.
+    """
+    return not (fleet.must or fleet.planted or fleet.faults - {"QUEUES_LEFT_ROUTE"})
 
 
 def _fits(planted: Planted, row: FaultRow) -> bool:
@@ -405,7 +418,13 @@ SPECIFIC = frozenset(
         *("ALLOCATES_OTHERWISE", "BROKER_VIEW_DIVERGENCE", "DUPLICATE_CLIENT_ID", "FLAPPING"),
         *("EXPRESSION_MISMATCH", "FROZEN_PROCESS", "GROUP_NOT_CONSUMING", "GROUP_NOT_ON_BROKER"),
         *("GROUP_OFFLINE", "MASTER_AWAY", "MIXED_REQUEST_MODE", "OFFSETS_WENT_BACK"),
-        *("QUEUE_NOT_HELD", "RECONNECTING", "ROUTE_DIVERGENCE", "STRATEGY_MISMATCH"),
+        *(
+            "OFFSETS_GONE",
+            "QUEUE_NOT_HELD",
+            "RECONNECTING",
+            "ROUTE_DIVERGENCE",
+            "STRATEGY_MISMATCH",
+        ),
         *("SUBSCRIPTION_MISMATCH", "UNLISTED_CONSUMER"),
     }
 )
@@ -436,6 +455,16 @@ class Score:
     @property
     def situation(self) -> str:
         return self.fleet.name.rpartition("-")[0]
+
+    def lasting(self, severity: str) -> list[bool]:
+        """Of all that lasts with this severity, of queues and of groups: whether it is true."""
+        of_queues = [j.is_true for j in (*self.rows, *self.stalls) if _is(j.row, severity)]
+        return of_queues + [is_right for row, is_right in self.faults if _is(row, severity)]
+
+    @property
+    def certain(self) -> list[bool]:
+        """Of the lasting rows that are CERTAIN: whether they are true."""
+        return [each.is_true for each in self.rows if each.row.certainty == "CERTAIN"]
 
     @property
     def asked(self) -> list[Spell]:
@@ -473,13 +502,30 @@ def score(
             of_kind = result.stalls_missed if spell.kind == STALLED else result.missed
             of_kind.append(Missed(spell, share, tuple(same)))
     lasting = {(each.queue.topic, each.kind) for each in result.asked if each.so > 0.9}
-    must = fleet.must | {fault for fault, what in fleet.must_if_lasting.items() if what in lasting}
+    must = _shown(fleet) | {
+        fault for fault, what in fleet.must_if_lasting.items() if what in lasting
+    }
     result.faults_missed = {
         fault for fault in must if not lasting_faults.intersection(fault.split("|"))
     }
     result.faults_asked = must
     result.faults_wrong = {fault for fault in lasting_faults if fault in SPECIFIC - fleet.faults}
     return result
+
+
+def _is(row: Row | FaultRow, severity: str) -> bool:
+    return row.lasts and row.severity == severity
+
+
+def _shown(fleet: Fleet) -> set[str]:
+    """What must be told, but for what was planted for a time too short for the rounds."""
+    last, least = fleet.rounds[-1], least_spell(fleet)
+    too_short = {
+        each.fault
+        for each in fleet.planted
+        if not each.is_of_a_moment and min(each.end, last) - max(each.start, 0) < least
+    }
+    return fleet.must - too_short
 
 
 def clock_time(time: Millis) -> str:

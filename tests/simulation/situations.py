@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import isfunction
 
+from tests.simulation.beyond_lists import BEYOND_LISTS
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis
 from tests.simulation.fleets import NOTHING_RETRIED, Fleet, Hidden, Pod
@@ -100,7 +101,12 @@ def crash_loop(fleet: Fleet) -> None:
     """One member starts, lives for less than a minute and dies, again and again."""
     _churn(fleet, fleet.pods[-1], lives=(15, 60), waits=(5, 50))
     fleet.faults.add("FLAPPING")
-    fleet.must.add("FLAPPING")
+    if fleet.id_style == "nano" or fleet.habits.running_infos:
+        fleet.must.add("FLAPPING")
+        return
+    # Under a fixed id nothing but its start shows that it is another process each time.
+    fleet.faults.add("RECONNECTING")
+    fleet.must.add("FLAPPING|RECONNECTING")
 
 
 def reconnecting(fleet: Fleet) -> None:
@@ -649,7 +655,76 @@ def vm_deploys_in_coarse_rounds(fleet: Fleet) -> None:
         time = _restart_vms(fleet, time) + fleet.between(600, 1200)
 
 
+# ---------------------------------------------------------------- one process or several
+
+
+def deploys_while_broker_restarts(fleet: Fleet) -> None:
+    """VMs with fixed ids are deployed twice, and a broker restarts while they are: all is well."""
+    _vms(fleet)
+    began = fleet.between(200, 400)
+    broker_restarted(fleet, began + fleet.between(0, 120))
+    ends = _restart_vms(fleet, began)
+    again = ends + fleet.between(120, 900)
+    broker_restarted(fleet, again + fleet.between(-20, 60))
+    _restart_vms(fleet, again)
+    fleet.faults.discard("FLAPPING")
+
+
+def three_deploys(fleet: Fleet) -> None:
+    """A group is deployed three times within 45 minutes."""
+    fleet.until = max(fleet.until, 75 * MINUTE)
+    keeps_id = fleet.random.random() < 0.5
+    time = fleet.between(200, 500)
+    for _ in range(3):
+        fleet.replace_all("stop", keeps_id=keeps_id, began=time)
+        time += fleet.between(600, 1200)
+    fleet.faults.discard("FLAPPING")
+
+
+def reconnecting_while_broker_restarts(fleet: Fleet) -> None:
+    """One process connects anew again and again, and a broker restarts."""
+    reconnecting(fleet)
+    broker_restarted(fleet)
+
+
+def reconnecting_faster(fleet: Fleet) -> None:
+    """One process connects anew each 35 to 55 s: brokers list it three or four times."""
+    _reconnects(fleet, _steady_pod(fleet), 35, 55)
+
+
+def shared_id_that_reconnects(fleet: Fleet) -> None:
+    """Two processes have one id, and one of them connects anew again and again."""
+    pods = _share_an_id(fleet)
+    _reconnects(fleet, pods[0], 35, 55)
+    fleet.plant("DUPLICATE_CLIENT_ID", -MINUTE, pods=pods, must=False)
+    fleet.must.discard("RECONNECTING")
+    fleet.must.add("DUPLICATE_CLIENT_ID|RECONNECTING")
+
+
+def shared_id_of_another_strategy(fleet: Fleet) -> None:
+    """Two processes have one id, and nothing shows that the group does not divide by AVG."""
+    fleet.habits.running_infos = False
+    two_processes_with_one_id(fleet)
+    strategy = fleet.random.choice(["AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+    for pod in fleet.pods:
+        pod.strategy = strategy
+    fleet.must_if_lasting.clear()
+    fleet.must.add("DUPLICATE_CLIENT_ID")
+    fleet.hidden.append(Hidden("no running infos: nothing shows a client's strategy"))
+
+
 # ---------------------------------------------------------------- what they share
+
+
+def _reconnects(fleet: Fleet, pod: Pod, least: float, most: float) -> None:
+    """Its id is the same all the time, and no old connection is seen to close."""
+    fleet.id_style = "custom"
+    time = fleet.between(60, 300)
+    while time < fleet.until:
+        fleet.do(time, pod, Process.reconnect)
+        time += fleet.between(least, most)
+    fleet.faults.add("STALE_CHANNEL")
+    fleet.plant("RECONNECTING", 0, pods=[pod])
 
 
 def _one_member(fleet: Fleet, stands: Callable[[Process], object]) -> None:
@@ -777,7 +852,7 @@ SITUATIONS: dict[str, Callable[[Fleet], None]] = {
     name: each
     for name, each in globals().items()
     if isfunction(each) and each.__module__ == __name__ and not name.startswith("_")
-}
+} | BEYOND_LISTS
 #: Two or three of these can happen to one fleet. Not those that change the pods' ids or
 #: subscriptions in ways that would undo each other.
 MIXES = (
@@ -830,4 +905,13 @@ MIXES = (
     ("offsets_back_at_restart", "missing_polls"),
     ("one_message_stuck", "rolling_deploy"),
     ("one_member_suspended", "scaled_in_order"),
+    ("deploys_while_broker_restarts", "two_collectors"),
+    ("three_deploys", "missing_polls"),
+    ("reconnecting_faster", "missing_polls"),
+    ("own_strategy_with_gap", "rolling_deploy"),
+    ("own_strategy_with_overlap", "missing_polls"),
+    ("assigned_with_gap_and_overlap", "missing_polls"),
+    ("controller_fails_over", "rolling_deploy"),
+    ("static_topic_blocked", "missing_polls"),
+    ("go_filters_by_tag", "rolling_deploy"),
 )

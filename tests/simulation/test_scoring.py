@@ -11,10 +11,11 @@ import pytest
 from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clock import MINUTE, SECOND
 from tests.simulation.fleets import Fleet, draw_fleet
-from tests.simulation.score import figures, score_fleets
+from tests.simulation.score import figures, heads, line_of, score_fleets, wilson
 from tests.simulation.scoring import (
     FaultRow,
     Row,
+    Score,
     begins_rightly,
     is_caused_so,
     judge_fault,
@@ -205,6 +206,59 @@ def test_a_fault_that_is_not_there_is_wrong_and_one_that_must_be_told_is_missed(
     fleet.must.add("RECONNECTING")
     result = score(fleet, [], [], [fault("GROUP_OFFLINE", 0, 9)])
     assert (result.faults_missed, result.faults_wrong) == ({"RECONNECTING"}, {"GROUP_OFFLINE"})
+
+
+@pytest.mark.parametrize(
+    ("true", "of", "least", "most"),
+    [
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        (99, 100, 0.9455, 0.9982),
+        (500, 1000, 0.469, 0.531),
+    ],
+)
+def test_an_interval_is_that_of_wilson(true: int, of: int, least: float, most: float) -> None:
+    assert wilson(true, of) == pytest.approx((least, most), abs=0.0005)
+
+
+def test_a_line_has_what_lasts_by_severity_and_in_how_many_fleets_it_is_false(
+    fleet: Fleet,
+) -> None:
+    fleet.plant("FLAPPING", 0)
+    right, wrong = orphan(5, 15, severity="CRITICAL"), orphan(16, 20, severity="CRITICAL")
+    faults = [fault("FLAPPING", 5, 15), replace(fault("RECONNECTING", 5, 15), severity="INFO")]
+    passing = replace(right, persistence="TRANSIENT")
+    scores = [score(fleet, rows, [], faults) for rows in ([right, passing], [right, wrong])]
+    cells = [each.strip() for each in line_of("60 s", scores).split("|")[1:-1]]
+    assert cells == [
+        "60 s",
+        "2",
+        "66.7% [20.8%, 93.9%] of 3; false in 1",
+        "66.7% [20.8%, 93.9%] of 3; false in 1",
+        "100.0% [34.2%, 100.0%] of 2; false in 0",
+    ]
+    assert heads("rounds of")[0].count("|") == len(cells) + 1
+    assert "none" in line_of("60 s", [Score(fleet)])
+
+
+def test_where_nothing_is_wrong_every_fault_is_false_but_what_is_harmless(fleet: Fleet) -> None:
+    # It says of no situation that it is there, or that it is not.
+    other = fault("READ_TWICE", 5, 15)
+    assert judge_fault(fleet, other) is False
+    assert judge_fault(fleet, replace(other, severity="INFO")) is None
+    fleet.faults.add("GHOST_MEMBER")
+    assert judge_fault(fleet, other) is None
+
+
+@pytest.mark.parametrize(("interval", "is_asked"), [(60, True), (120, True), (300, False)])
+def test_a_fault_too_short_for_the_rounds_is_not_asked_for(
+    fleet: Fleet, interval: int, is_asked: bool
+) -> None:
+    fleet.habits.interval = interval * SECOND
+    fleet.plant("ROUTE_DIVERGENCE", 5 * MINUTE, 12 * MINUTE)
+    fleet.plant("OFFSETS_WENT_BACK", 5 * MINUTE, 6 * MINUTE)
+    missed = score(fleet, [], [], []).faults_missed
+    assert missed == {"OFFSETS_WENT_BACK"} | ({"ROUTE_DIVERGENCE"} if is_asked else set())
 
 
 @pytest.mark.long

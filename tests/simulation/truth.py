@@ -200,18 +200,37 @@ class Progress:
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
         self._asked: dict[MessageQueue, tuple[Millis, Millis, Millis]] = {}
+        self._forgotten: dict[MessageQueue, tuple[Millis, bool]] = {}
 
     def go_back(self, queue: MessageQueue, now: Millis, by: Millis | None) -> None:
         """Sets the group back by the messages of so much time; None: to the first one."""
         if self.committed(queue, now) is not None:
             _, read, told = self._asked[queue]
-            self._asked[queue] = (now, read - by, told - by) if by else (now, *(FIRST_MESSAGE,) * 2)
+            first = (FIRST_MESSAGE,) * 2
+            self._asked[queue] = (now, *((read - by, told - by) if by is not None else first))
+
+    def forget(self, queue: MessageQueue, now: Millis, *, from_first: bool) -> None:
+        """There is no offset until somebody handles the queue again: from the first message on, or
+        from the last one.
+        """
+        self._forgotten[queue] = now, from_first
+
+    def is_forgotten(self, queue: MessageQueue, now: Millis) -> bool:
+        """Whether the broker had an offset of the queue and has none now."""
+        return self.committed(queue, now) is None and queue in self._forgotten
 
     def committed(self, queue: MessageQueue, now: Millis) -> Millis | None:
         """The time up to whose messages the committed offset goes; None: nobody read any."""
         steps = self._truth.consumers[queue]
         if len(steps.times) == 1:
             return None
+        if queue in self._forgotten:
+            since, from_first = self._forgotten[queue]
+            again = next(steps.spans(bool, since, now), None)
+            if again is None:
+                return None
+            del self._forgotten[queue]
+            self._asked[queue] = (again[0], *(FIRST_MESSAGE if from_first else again[0],) * 2)
         asked, read, told = self._asked.get(queue, (steps.times[1],) * 3)
         for start, end in steps.spans(bool, asked, now):
             read = min(end, read + CATCHES_UP * max(end - start - FIRST_READ, 0))

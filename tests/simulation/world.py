@@ -9,7 +9,7 @@ from itertools import count
 from random import Random
 
 from rebalance_core.message_queue import MessageQueue
-from tests.simulation.clients import Process
+from tests.simulation.clients import MOCK_BROKER, Process
 from tests.simulation.clock import Clock, Millis
 from tests.simulation.servers import BROKER_EXPIRES_AFTER, SCANNED_EACH, Broker, Nameserver
 from tests.simulation.truth import Progress, Steps, Truth
@@ -44,6 +44,10 @@ class World:
     slaves_act_as_master: bool = False
     #: By broker name whether it has a master: producers write to no other one.
     writable: dict[str, Steps[bool]] = field(default_factory=dict)
+    #: Of a static topic, by the number of a logical queue, its broker and its number there.
+    logical_queues: dict[str, dict[int, tuple[str, int]]] = field(default_factory=dict)
+    #: Of a topic: the last message that the group's filter lets pass, by the time until when.
+    last_match: dict[str, Callable[[Millis], Millis]] = field(default_factory=dict)
     heartbeat_listeners: list[Callable[[Broker, Process, str], None]] = field(default_factory=list)
     _ports: count[int] = field(default_factory=lambda: count(20000))
 
@@ -73,7 +77,37 @@ class World:
         found = [broker for broker in self.brokers if broker.name == name]
         return sorted(found, key=lambda broker: broker.broker_id)
 
+    def broker_of(self, queue: MessageQueue) -> str:
+        """The broker that has the queue; of a logical one that of its physical queue."""
+        logical = self.logical_queues.get(queue.topic)
+        return logical[queue.queue_id][0] if logical is not None else queue.broker_name
+
+    def logical(self, physical: MessageQueue) -> MessageQueue:
+        """The queue that clients have for it: of a static topic another one."""
+        numbers = self.logical_queues.get(physical.topic)
+        if numbers is None:
+            return physical
+        place = physical.broker_name, physical.queue_id
+        (number,) = [each for each, where in numbers.items() if where == place]
+        return MessageQueue(physical.topic, MOCK_BROKER, number)
+
     # ------------------------------------------------------------------ changes of the cluster
+
+    def make_static(self, topic: str) -> None:
+        """Its queues are logical ones from now on, dealt to the brokers by turns; the last two
+        change places, as after a remapping (``TopicQueueMappingUtils``).
+        """
+        physical = [
+            (name, number)
+            for number in range(max(topics.get(topic, 0) for topics in self.topics.values()))
+            for name, topics in self.topics.items()
+            if number < topics.get(topic, 0)
+        ]
+        physical[-2:] = reversed(physical[-2:])
+        self.logical_queues[topic] = dict(enumerate(physical))
+        for name, number in physical:
+            del self.truth.exists[MessageQueue(topic, name, number)]
+        self._queues_changed()
 
     def register(self, name: str) -> None:
         """A broker tells its nameservers what it has; those that it does not tell forget it."""
@@ -107,9 +141,8 @@ class World:
             broker.up, broker.acts_as_master = True, False
         self.writable[name].put(self.clock.now, True)
         if loses_offsets:
-            for queue in self.truth.exists:
-                if queue.broker_name == name:
-                    self.progress.go_back(queue, self.clock.now, None)
+            for queue in self._queues_of(name):
+                self.progress.go_back(queue, self.clock.now, None)
         self.register(name)
         self._everybody_changed()
 
@@ -125,11 +158,34 @@ class World:
         master, slave = self.replicas(name)[:2]
         self._stop(master)
         master.broker_id, slave.broker_id = slave.broker_id, master.broker_id
-        for queue in self.truth.exists:
-            if queue.broker_name == name:
-                self.progress.go_back(queue, self.clock.now, back_by)
+        for queue in self._queues_of(name):
+            self.progress.go_back(queue, self.clock.now, back_by)
         self.register(name)
         self._everybody_changed()
+
+    def elect(self, name: str, after: Millis) -> None:
+        """The master dies, and a while later a controller (5.x) makes a slave the master.
+
+        Its id is 0 from then on, at the address that was the slave's. No offset is lost.
+        """
+        self.stop_master(name, in_order=False)
+
+        def elected() -> None:
+            self.fail_over(name, 0)
+            self.writable[name].put(self.clock.now, True)
+
+        self.clock.after(after, elected)
+
+    def forget_offsets(self, name: str, *, reads_from_first: bool) -> None:
+        """The broker has no offset of the group any more, which is away.
+
+        ``reads_from_first``: where the group reads from at its next start (``consumeFromWhere``).
+        """
+        for queue in self._queues_of(name):
+            self.progress.forget(queue, self.clock.now, from_first=reads_from_first)
+
+    def _queues_of(self, name: str) -> list[MessageQueue]:
+        return [queue for queue in self.truth.exists if self.broker_of(queue) == name]
 
     def _left(self, name: str, *, in_order: bool) -> None:
         """Its master stopped, and a nameserver learns of it now, or by its silence."""
@@ -208,7 +264,7 @@ class World:
     def _queues_changed(self) -> None:
         up = {broker.name for broker in self.brokers if broker.up}
         queues = {
-            MessageQueue(topic, name, number)
+            self.logical(MessageQueue(topic, name, number))
             for name in up
             for topic, numbers in self.topics[name].items()
             for number in range(numbers)
