@@ -1,5 +1,6 @@
 """Situations that users of RocketMQ reported in public: what the audit says is the accepted answer.
 
+Beside them stand situations of a real cluster: what the audit says is what its listeners got.
 ``expected.json`` beside each dump has what must be found, and what must not: see tests/data.
 """
 
@@ -14,8 +15,11 @@ import pytest
 
 from tests.support.audited import audit_dumps, lasting
 
-FIELD = Path(__file__).parent.parent / "data" / "field"
-CASES = sorted(path.name for path in FIELD.iterdir())
+_DATA = Path(__file__).parent.parent / "data"
+#: By public report; the field book has each.
+CASES = sorted(path.name for path in (_DATA / "field").iterdir())
+FOLDERS = {path.name: path for part in ("field", "clusters") for path in (_DATA / part).iterdir()}
+SITUATIONS = sorted(FOLDERS)
 _TEXTS = ("evidence", "remedy", "reason")
 _WITH_TEXTS = ("group_faults", "stacked_client_ids", "group_health")
 
@@ -23,11 +27,11 @@ _WITH_TEXTS = ("group_faults", "stacked_client_ids", "group_health")
 @cache
 def audit():
     """All of them in one run: each is a cluster of its own."""
-    return audit_dumps([FIELD / case / "dump.jsonl.gz" for case in CASES])
+    return audit_dumps([FOLDERS[case] / "dump.jsonl.gz" for case in SITUATIONS])
 
 
 def expected(case):
-    return json.loads((FIELD / case / "expected.json").read_text())
+    return json.loads((FOLDERS[case] / "expected.json").read_text())
 
 
 def rows(case, table):
@@ -58,7 +62,7 @@ def text(case):
     )
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SITUATIONS)
 def test_the_queues_that_are_wrong_are_found_and_no_others(case):
     wanted = expected(case)
     for table, key in (("orphaned_queues", "orphaned"), ("duplicate_queues", "duplicate")):
@@ -69,7 +73,7 @@ def test_the_queues_that_are_wrong_are_found_and_no_others(case):
     assert set(wanted.get("stalled", ())) <= stalled_or_orphaned
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SITUATIONS)
 def test_the_faults_are_found_and_no_wrong_ones(case):
     wanted = expected(case)
     of_topics = [row for row in rows(case, "group_faults") if row["topic"] in wanted["topics"]]
@@ -85,7 +89,7 @@ def test_the_faults_are_found_and_no_wrong_ones(case):
     assert set(wanted.get("stacked", ())) <= stacked
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SITUATIONS)
 def test_the_words_help_whoever_reads_them(case):
     wanted, said = expected(case), text(case)
     for pattern in wanted.get("say", ()):
@@ -98,7 +102,7 @@ def test_the_words_help_whoever_reads_them(case):
         assert any(re.search(pattern, row["evidence"]) for row in ongoing), pattern
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SITUATIONS)
 def test_health_and_witnesses_are_as_the_report_has_them(case):
     wanted = expected(case)
     health = {row["topic"]: row for row in rows(case, "group_health")}
