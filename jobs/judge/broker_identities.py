@@ -1,6 +1,6 @@
 """dossier -> the same with each broker as who it is: a broker is its cluster, name and address.
 
-Two things make one name and id stand for several servers. A slave that acts for its master is given
+Two things give one name and id to several servers. A slave that acts for its master is given
 as id 0, and the master is away all the same. And two brokers of one name, as of two clusters behind
 one nameserver, register in turn, and each takes the place of the other
 (``RouteInfoManager.registerBroker`` 4.9.4 to 5.3.3 replaces the address of the id, each 30 s).
@@ -146,7 +146,7 @@ def _addressed(dossier: Dossier, names: Namesakes) -> list[PollRun]:
 
 
 def find_namesakes(dossier: Dossier) -> list[Namesakes]:
-    """The names and ids that stand for several servers, with the addresses that come in turn.
+    """The names and ids that several servers have, with the addresses that come in turn.
 
     Two addresses that each come back after the other, in the routes of one nameserver; or that are
     asked in turn and mostly answer otherwise: two collectors that ask one broker at two addresses

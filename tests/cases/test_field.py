@@ -71,6 +71,7 @@ def test_the_queues_that_are_wrong_are_found_and_no_others(case):
     stalled_or_orphaned = names(case, "stalled_queues") | names(case, "orphaned_queues")
     assert set(wanted.get("starved", ())) <= stalled_or_orphaned
     assert set(wanted.get("stalled", ())) <= stalled_or_orphaned
+    assert not set(wanted.get("no_orphans", ())) & names(case, "orphaned_queues")
 
 
 @pytest.mark.parametrize("case", SITUATIONS)

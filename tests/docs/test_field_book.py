@@ -1,4 +1,4 @@
-"""The field book says what the audit finds in each dump of a public report."""
+"""The field book says what the audit finds in each dump of a report, and of the real cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.declared.kinds import KINDS, QUEUE_FINDINGS
-from tests.cases.test_field import CASES, rows
+from tests.cases.test_field import CASES, SITUATIONS, expected, rows
 from tests.support.audited import lasting
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -23,8 +23,8 @@ def entries(book: Path = BOOK) -> dict[str, set[str]]:
     return {case: set(re.findall(r"`(\w+)`", kinds)) for case, _, kinds in _ENTRY.findall(text)}
 
 
-def test_every_dump_of_a_report_stands_in_the_book() -> None:
-    assert sorted(entries()) == CASES
+def test_every_dump_stands_in_the_book() -> None:
+    assert sorted(entries()) == SITUATIONS
 
 
 def test_both_languages_find_the_same_in_each_dump() -> None:
@@ -51,10 +51,13 @@ def test_both_languages_lead_to_the_same_threads() -> None:
     assert english == chinese
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SITUATIONS)
 def test_the_book_has_what_lasts_in_the_dump(case: str) -> None:
     queues = {kind for table, kind in QUEUE_FINDINGS.items() if lasting(rows(case, table))}
     faults = {row["fault"] for row in lasting(rows(case, "group_faults"))}
+    if case not in CASES and "ROUTE_DIVERGENCE" not in expected(case)["faults"]:
+        # One nameserver of that cluster lacks a broker all the time.
+        faults -= {"ROUTE_DIVERGENCE"}
     assert entries()[case] == queues | faults
 
 

@@ -33,7 +33,7 @@ SETTINGS = Settings(persistence_seconds=60)
 FIRST = 8
 DUMPS = [
     each
-    for kind in ("captures", "cases", "field", "moments")
+    for kind in ("captures", "cases", "field")
     for each in sorted((DATA / kind).glob("*/dump.jsonl.gz"))
 ]
 
@@ -146,7 +146,7 @@ STALLED = ("fix what holds up these queues", "take a thread dump", "find in the 
 
 def explained(cli: CommandLine, name: str, group: str, *options: str) -> tuple[list[str], str]:
     """The first lines of an explanation, and the whole without line breaks."""
-    dump = DATA / "moments" / name / "dump.jsonl.gz"
+    dump = DATA / "field" / name / "dump.jsonl.gz"
     text = cli("explain", "--dumps", dump, "--group", group, *options)
     return text.splitlines()[:FIRST], " ".join(text.split())
 
@@ -189,7 +189,7 @@ def test_a_group_that_consumes_nothing_is_not_told_that_nothing_is_wrong(cli: Co
 
 
 def test_what_joins_a_group_behind_a_proxy_may_read_twice(cli: CommandLine) -> None:
-    dump = DATA / "moments" / "rocketmq-10827" / "dump.jsonl.gz"
+    dump = DATA / "field" / "rocketmq-10827" / "dump.jsonl.gz"
     text = cli("what-if", "--dumps", dump, "--group", "fifo-cg", "--join", "a", code=1)
     said = " ".join(text.split())
     assert said.startswith("NOT safe as far as the dumps show: somebody whom no broker lists reads")
@@ -201,7 +201,7 @@ def test_the_word_of_the_published_run_leads(
 ) -> None:
     """It knew of an issue, and had another window: what is judged anew knows neither."""
     monkeypatch.chdir(tmp_path)
-    dump = DATA / "moments" / "rocketmq-10827" / "dump.jsonl.gz"
+    dump = DATA / "field" / "rocketmq-10827" / "dump.jsonl.gz"
     issues = tmp_path / "issues.toml"
     entry = 'reason = "the proxy of team B"\nexpires = 2099-01-01\ngroups = "fifo-.*"'
     issues.write_text(f"[[known_issues]]\n{entry}\n")
