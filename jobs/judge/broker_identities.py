@@ -127,9 +127,7 @@ def _without_namesakes(dossier: Dossier) -> Dossier:
             offsets[topic] = [_of_one(each.broker[0], of_broker, counting, one) for one in queues]
         if said := configured.get(each.broker[0]):
             configured[each.broker[0]] = {time: True for time, has in said.items() if has} or said
-    return replace(
-        dossier, polls=polls, offsets=offsets, configured=configured, namesakes=found
-    )
+    return replace(dossier, polls=polls, offsets=offsets, configured=configured, namesakes=found)
 
 
 def _addressed(dossier: Dossier, names: Namesakes) -> list[PollRun]:
