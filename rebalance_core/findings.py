@@ -287,7 +287,7 @@ def _why_not_audited(
 
 
 def _not_computed(processes: Iterable[Process]) -> Iterator[Process]:
-    """Those that share queues by a strategy that cannot be recomputed."""
+    """The processes that share queues by a strategy that cannot be recomputed."""
     sharing = (each for each in processes if each.takes_part and not each.broadcasting)
     return (each for each in sharing if each.strategy.unknown is not None)
 

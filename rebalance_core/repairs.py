@@ -283,8 +283,9 @@ def lost_brokers(state: State) -> frozenset[str]:
 def reach_brokers(situation: Situation) -> Situation:
     """Every broker that no nameserver has lost gives the union of all lists: ``unify_lists``."""
     lost = lost_brokers(situation.state)
-    lists = situation.state.client_lists
-    return unify_lists(situation, [each.broker for each in lists if each.broker_name not in lost])
+    listing = {each.broker for each in situation.state.client_lists}
+    unreached = {(name, MASTER_ID) for _, name in situation.state.unreachable}
+    return unify_lists(situation, {each for each in listing | unreached if each[0] not in lost})
 
 
 def brokers_without_group(state: State) -> tuple[BrokerId, ...]:

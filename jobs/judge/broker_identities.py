@@ -112,20 +112,22 @@ def _without_namesakes(dossier: Dossier) -> Dossier:
 
     Of both the last list counts that has all members of the other. Where neither has, or that of
     one is not known, nobody knows who the members are: an answer without content. Offsets are those
-    of the one whose lists count most often.
+    of the one whose lists count most often. A group that one has is on the name.
     """
     found = find_namesakes(dossier)
     if not found:
         return dossier
     polls = [run for run in dossier.polls if run.broker not in {each.broker for each in found}]
-    offsets = dict(dossier.offsets)
+    offsets, configured = dict(dossier.offsets), dict(dossier.configured)
     for each in found:
         of_broker = _addressed(dossier, each)
         counting = _that_count(dossier, each, _asked(of_broker))
         polls += counting
         for topic, queues in offsets.items():
             offsets[topic] = [_of_one(each.broker[0], of_broker, counting, one) for one in queues]
-    return replace(dossier, polls=polls, offsets=offsets, namesakes=found)
+        if said := configured.get(each.broker[0]):
+            configured[each.broker[0]] = {time: True for time, has in said.items() if has} or said
+    return replace(dossier, polls=polls, offsets=offsets, configured=configured, namesakes=found)
 
 
 def _addressed(dossier: Dossier, names: Namesakes) -> list[PollRun]:

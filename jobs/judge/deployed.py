@@ -146,7 +146,7 @@ def _each_in_words(fact: str, values: Iterable[Any]) -> Iterator[str]:
             topics = (
                 t if tags == "*" else Text("{t} ({tags})", t=t, tags=tags) for t, tags in value[1]
             )
-            yield list_of(list(topics), _MOST_VALUES)
+            yield list_of(list(topics), _MOST_VALUES) or Text("no topic")
         else:
             yield _WORDS.get((fact, value), value)
 

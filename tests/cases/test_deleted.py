@@ -16,6 +16,7 @@ from tests.cases.small_dumps import (
     offsets,
     route,
 )
+from tests.cases.test_who_a_broker_is import ONE, every_second, registering
 
 
 def only(found, name):
@@ -182,3 +183,19 @@ def test_a_group_that_was_deleted_and_whose_pulls_are_refused_is_to_be_created_a
     assert "have no subscription group of this name since 10:05:00 UTC" in fault["evidence"]
     assert fault["remedy"].startswith("it was deleted while it had members: ")
     assert fault["severity"] == "CRITICAL"
+
+
+@pytest.mark.parametrize("last", [{"other": OFFLINE}, {"other": MEMBERS}])
+def test_a_group_that_another_broker_of_the_name_lacks_was_not_deleted(audit, last):
+    """The last answer is of the one that never had it."""
+
+    def lines():
+        yield from registering(every_second, **last)
+        for minute in range(20):
+            addr = every_second(minute)
+            here = ["G"] if addr == ONE else []
+            yield configs(minute, "broker-a", "OTHER", *here) | {"broker_addr": addr}
+
+    found = audit(lines())
+    assert [each["fault"] for each in found["group_faults"]] == ["DUPLICATE_BROKER_NAME"]
+    assert [each["reason"] for each in found["group_health"] if "deleted" in each["reason"]] == []

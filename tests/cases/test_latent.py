@@ -116,3 +116,7 @@ def deploy(minute):
 def test_of_members_that_do_not_differ_and_of_a_deploy_nothing_is_said(audit, ids_at, facts_of):
     found = audit(minutes(ids_at, facts_of))
     assert found["group_faults"] == found["orphaned_queues"] == found["duplicate_queues"] == []
+    deploys = [row["evidence"] for row in found["events"]]
+    assert ["it changed its subscription from T to no topic" in each for each in deploys] == (
+        [True] if ids_at is deploy else []
+    )

@@ -90,7 +90,7 @@ def test_what_old_go_clients_leave_out_is_said_at_info(audit, tags, kind):
     (why,) = {row["why"] for row in found["stalled_queues"] if row["owners"] == [MEMBERS[2]]}
     assert why == (
         f"{MEMBERS[2]} filters the topic by {kind} {tags}: native Go clients before 2.1.1 commit "
-        "nothing over what the filter leaves out, so that the offset may stand although all is "
+        "nothing over what the filter leaves out, so that the offset may stay although all is "
         "read (it says that it is v2.1.0); it asks for messages, and has none that waits"
     )
     assert severities(found) == {"INFO"}

@@ -11,11 +11,12 @@ CODES = {
     # A setting of a subscription group, what a dump has of it, and a part of RocketMQ.
     *("consumeEnable", "true", "subscription_group", "proxy"),
     *("Broker", "NameServer", "Proxy", "slave", "master", "Pod", "Java", "Rebalance", "audit"),
-    "secret",
+    *("secret", "Pull"),
     *("rebalance-audit", "what-if", "help", "at", "assign", "consumerProgress", "consume_stats"),
     *("wipeWritePerm", "full", "explain"),
     *("instanceName", "setInstanceName", "Drocketmq.client.name", "clientIP", "lock", "failed"),
-    *("mqadmin", "updateTopic", "updateSubGroup", "autoCreateSubscriptionGroup", "false"),
+    *("mqadmin", "updateTopic", "updateSubGroup", "deleteSubGroup", "false"),
+    "autoCreateSubscriptionGroup",
     *("strategies", "name", "params", "client-go", "Go"),
     # The marks of a queue in the picture of explain.
     *("od", "do"),

@@ -61,7 +61,8 @@ def names(moments: Sequence[Moment]) -> set[str]:
     every = {moment.cluster for moment in moments}
     for state in (moment.state for moment in moments):
         every |= {state.consumer_group, state.topic}
-        every |= {each.client_id for entry in state.client_lists for each in entry.members}
+        every |= {each.client_id for each in state.members}
+        every |= {each.strategy for each in state.members if each.strategy}
         every |= {entry.broker_name for entry in state.client_lists}
         every |= {name for name, _ in state.offline_brokers}
         for route in state.topic_routes:
