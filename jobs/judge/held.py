@@ -471,7 +471,7 @@ def _otherwise_in_words(
     # Of queues that nobody holds there is no claimant: those that should have them differ.
     clients = odd or claimants or {each.client_id for each in drift}
     languages = case.dossier.languages
-    named, held = clients_in_words(clients, languages), _held_by(twice, nobody)
+    named, held = clients_in_words(clients, languages), held_by(twice, nobody)
     template = "{clients} divide the queues differently {time}: {found}"
     if odd:
         template = (
@@ -518,7 +518,7 @@ def _assigned_in_words(
     twice = {each.queue for each in findings if each.kind == DUPLICATE}
     nobody = {each.queue for each in findings if each.kind == ORPHANED}
     clients = {claimant.client_id for each in findings for claimant in each.claimants}
-    evidence = [Text("{found} {time}", found=_held_by(twice, nobody), time=time)]
+    evidence = [Text("{found} {time}", found=held_by(twice, nobody), time=time)]
     remedy = [ASSIGN_EACH_ONCE]
     if twice:
         named = clients_in_words(clients, case.dossier.languages)
@@ -537,9 +537,9 @@ _WORDS_OF: Mapping[str, Callable[..., _Words]] = {
 }
 
 
-def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
+def held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
     """The queues that two processes hold, and those that none holds, in words."""
-    parts = []
+    parts: list[str] = []
     if twice:
         held = queues_in_words(twice)
         parts.append(agreeing(len(twice), "{queues} [is|are] held by two", queues=held))
