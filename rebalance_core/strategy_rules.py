@@ -241,9 +241,7 @@ class PrescribedRules(ChangedRules):
         return before.resolve(client)
 
 
-def as_held(
-    rules: StrategyRules, held: Mapping[str, Sequence[MessageQueue]]
-) -> StrategyRules:
+def as_held(rules: StrategyRules, held: Mapping[str, Sequence[MessageQueue]]) -> StrategyRules:
     """The rules by which a client whose strategy cannot be recomputed takes what it holds, by its
     id: for as long as no list changes it takes the same at each rebalance.
     """

@@ -1,7 +1,7 @@
 """All about one group that the rules of time read, each made when it is first asked for."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -186,6 +186,8 @@ class Case:
         for situation_id, situation in self.situations.distinct().items():
             if self.evaluated[situation_id].verdict.coverage in SHOWN_BY_HOLDINGS:
                 by_all = readable_queues(situation.routes)
-                every = chain.from_iterable(queues_of(readable(each)) for _, each in situation.routes)
+                every = chain.from_iterable(
+                    queues_of(readable(each)) for _, each in situation.routes
+                )
                 found[situation_id] = {queue: queue in by_all for queue in every}
         return found

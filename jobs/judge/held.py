@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from rebalance_core.client_kinds import restart_of
+from rebalance_core.descriptions import ASSIGN_EACH_ONCE
 from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of
 from rebalance_core.findings import (
     CERTAIN,
@@ -71,10 +72,6 @@ _FIND_READER = Text(
 )
 
 _BY_ASSIGN = Text("the members take their queues by assign(), and RocketMQ divides none among them")
-ASSIGN_EACH_ONCE = Text(
-    "look in the application, or its configuration, where it says which member is to assign() "
-    "which queue, and let it give each queue to one member"
-)
 _MAY_BE_MEANT = Text("if two are meant to read a queue, put them into separate groups")
 
 #: Rounds that show that a queue is held by nobody, or by several.
@@ -471,7 +468,7 @@ def _otherwise_in_words(
     # Of queues that nobody holds there is no claimant: those that should have them differ.
     clients = odd or claimants or {each.client_id for each in drift}
     languages = case.dossier.languages
-    named, held = clients_in_words(clients, languages), held_by(twice, nobody)
+    named, held = clients_in_words(clients, languages), _held_by(twice, nobody)
     template = "{clients} divide the queues differently {time}: {found}"
     if odd:
         template = (
@@ -518,7 +515,7 @@ def _assigned_in_words(
     twice = {each.queue for each in findings if each.kind == DUPLICATE}
     nobody = {each.queue for each in findings if each.kind == ORPHANED}
     clients = {claimant.client_id for each in findings for claimant in each.claimants}
-    evidence = [Text("{found} {time}", found=held_by(twice, nobody), time=time)]
+    evidence = [Text("{found} {time}", found=_held_by(twice, nobody), time=time)]
     remedy = [ASSIGN_EACH_ONCE]
     if twice:
         named = clients_in_words(clients, case.dossier.languages)
@@ -537,9 +534,9 @@ _WORDS_OF: Mapping[str, Callable[..., _Words]] = {
 }
 
 
-def held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
+def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
     """The queues that two processes hold, and those that none holds, in words."""
-    parts: list[str] = []
+    parts = []
     if twice:
         held = queues_in_words(twice)
         parts.append(agreeing(len(twice), "{queues} [is|are] held by two", queues=held))

@@ -71,7 +71,7 @@ class Refuted(NamedTuple):
 
     since: Instant
     until: Instant
-    #: From the first to the last of these answers.
+    #: The time from the first to the last of these answers.
     lasts: Instant
 
 

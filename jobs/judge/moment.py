@@ -89,7 +89,7 @@ class Moment:
 
     @property
     def held_by_all(self) -> Mapping[str, Sequence[MessageQueue]]:
-        """What each client id holds, where each process of the group told it; else nothing."""
+        """The queues that each client id holds, where each process told them; else nothing."""
         topic = self.state.topic
         told = {
             each.client_id: [MessageQueue(topic, *queue) for queue in each.queues]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.descriptions import ASSIGN_EACH_ONCE, EXPRESSION_MISMATCH
 from rebalance_core.english import MOST_NAMES, joined
 from rebalance_core.findings import DUPLICATE, QUEUES_CHOSEN, SHARED_BY_BROKER
 from rebalance_core.grouping import grouped
@@ -27,7 +27,6 @@ from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
 from .found import FaultEpisode, GroupFindings
-from .held import ASSIGN_EACH_ONCE
 from .in_words import between
 from .stalls import spans
 

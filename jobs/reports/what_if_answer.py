@@ -8,9 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import rebalance_core as core
 from rebalance_core import Division, WhatIf
-from rebalance_core.english import MOST_NAMES, agreeing, count, joined, list_of
+from rebalance_core.descriptions import ASSIGN_EACH_ONCE, taken_by
+from rebalance_core.english import (
+    MOST_NAMES,
+    agreeing,
+    count,
+    joined,
+    list_of,
+    queues_in_words,
+)
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, QUEUES_CHOSEN, FindingKind
-from rebalance_core.message_queue import is_own_retry_topic
+from rebalance_core.message_queue import MessageQueue, is_own_retry_topic
 from rebalance_core.moves import shown_id
 from rebalance_core.prediction import (
     BACKLOG_NOT_KNOWN,
@@ -23,8 +31,6 @@ from rebalance_core.prediction import (
 from rebalance_core.texts import Text
 from rebalance_core.views import readable_by_some
 
-from ..judge.held import ASSIGN_EACH_ONCE, held_by
-from ..judge.in_words import queues_in_words
 from ..judge.moment import Moment
 from .words import begin
 
@@ -97,20 +103,29 @@ def answer(predictions: Predictions) -> Iterator[Text]:
 
 
 def _held_now(moment: Moment) -> Iterator[Text]:
-    """Who has which queue of the topic, as the processes told last; which two or none have."""
+    """Sentences: each process with the queues of the topic that it told last, and those that are
+    wrong.
+    """
     for each in moment.held[:MOST_NAMES]:
-        queues = queues_in_words(each.queues) if each.queues else Text("nothing")
+        queues = queues_in_words(each.queues) if each.queues else Text("no queue")
         template = "{client_id} has {queues} of {topic}."
         client_id = shown_id(each.client_id)
         yield Text(template, client_id=client_id, queues=queues, topic=moment.state.topic)
     if more := len(moment.held[MOST_NAMES:]):
         yield Text("and {number:,} more", number=more)
     holders = Counter(queue for each in moment.held for queue in each.queues)
-    readable = {(each.broker_name, each.queue_id) for each in readable_by_some(moment.state)}
-    twice = [queue for queue, number in holders.items() if number > 1]
-    nobody = readable - holders.keys() if moment.held_by_all else ()
-    if twice or nobody:
-        yield Text("{sentence}.", sentence=begin(held_by(twice, nobody)))
+    wrong = {DUPLICATE: {queue for queue, number in holders.items() if number > 1}}
+    if moment.held_by_all:
+        every = readable_by_some(moment.state)
+        wrong[ORPHANED] = {(each.broker_name, each.queue_id) for each in every} - holders.keys()
+    of_topic = moment.state.topic
+    words = [
+        taken_by(kind, [MessageQueue(of_topic, *queue) for queue in sorted(queues)])
+        for kind, queues in wrong.items()
+        if queues
+    ]
+    if words:
+        yield Text("{sentence}.", sentence=begin(joined(words)))
 
 
 def change_hands(predictions: Sequence[WhatIf]) -> Text:
