@@ -93,6 +93,13 @@ def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
     return _sentences(*parts)
 
 
+#: The remedy of members that use assign(): nothing else divides their queues.
+ASSIGN_EACH_ONCE = Text(
+    "look in the application, or its configuration, where it says which member is to assign() "
+    "which queue, and let it give each queue to one member"
+)
+
+
 def taken_by(kind: str, queues: Collection[MessageQueue], how: str = _SURELY) -> str:
     """The sentence of a kind of finding about its queues.
 

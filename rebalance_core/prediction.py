@@ -12,8 +12,9 @@ Two kinds of states lie in between, and only the first last:
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import TypeVar
 
 from . import findings
@@ -26,6 +27,7 @@ from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .moves import Move, find_moves, shown_id
 from .repairs import Situation
 from .strategies.base import copy_id
+from .strategy_rules import as_held
 from .views import readable_by_some
 
 #: Dangers of a change, in the order in which they are shown. A state between the steps has a
@@ -111,6 +113,8 @@ class WhatIf:
     queues_gone: tuple[MessageQueue, ...] = ()
     backlog: Mapping[MessageQueue, int] | None = None
     is_read_unlisted: bool = False
+    #: True if before it is what clients hold whose strategy cannot be recomputed.
+    is_as_held: bool = False
 
     @property
     def dangers(self) -> tuple[str, ...]:
@@ -168,11 +172,14 @@ def what_if(
     backlog: Mapping[MessageQueue, int] | None = None,
     *,
     is_read_unlisted: bool = False,
+    held: Mapping[str, Sequence[MessageQueue]] = MappingProxyType({}),
 ) -> WhatIf:
     """Predicts the effect of the changes, one after the other. ChangeError: one cannot be made.
 
     ``backlog``: messages that are not consumed, by queue; None where nobody collected offsets.
-    ``is_read_unlisted``: offsets show that somebody reads whom no list shows.
+    ``is_read_unlisted``: offsets show that somebody reads whom no list shows. ``held``: what each
+    client holds, where all told it: where strategies alone change, who has one that cannot be
+    recomputed has that until then.
 
     >>> from rebalance_core.changes import leave
     >>> from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
@@ -192,8 +199,13 @@ def what_if(
     nobody 2.)
     """
     plan = make_plan(situation, changes)
-    steps = plan.steps
     before = evaluate(situation.state, situation.rules)
+    is_unknown = before.coverage == findings.STRATEGY_NOT_KNOWN
+    is_as_held = bool(held) and is_unknown and plan.after.state == situation.state
+    if is_as_held:
+        situation = replace(situation, rules=as_held(situation.rules, held))
+        plan, before = make_plan(situation, changes), evaluate(situation.state, situation.rules)
+    steps = plan.steps
     after = evaluate(plan.after.state, plan.after.rules)
     comparable = before.coverage == after.coverage == findings.AUDITED
     gone = set[MessageQueue]()  # what some route lets consumers read before and no route after
@@ -213,6 +225,7 @@ def what_if(
         queues_gone=tuple(sort_message_queues(gone)),
         backlog=backlog,
         is_read_unlisted=is_read_unlisted,
+        is_as_held=is_as_held,
     )
 
 
@@ -221,9 +234,10 @@ def what_if_of_group(
     changes: Sequence[Change],
     backlogs: Mapping[str, Mapping[MessageQueue, int] | None] | None = None,
     unlisted: Collection[str] = (),
+    held: Mapping[str, Mapping[str, Sequence[MessageQueue]]] = MappingProxyType({}),
 ) -> dict[str, WhatIf]:
     """Predicts the effect of the changes on every topic of a group at one time; somebody whom no
-    list shows reads those of the topics that are ``unlisted``.
+    list shows reads those of the topics that are ``unlisted``. ``held``: see ``what_if``.
 
     A change that one topic does not allow, such as a broker less that does not have it, leaves that
     topic as it is. A number of queues is not meant of a retry topic, whose number is a setting of
@@ -249,6 +263,7 @@ def what_if_of_group(
             possible[topic],
             (backlogs or {}).get(topic),
             is_read_unlisted=topic in unlisted,
+            held=held.get(topic, {}),
         )
         for topic, situation in situations.items()
     }

@@ -195,7 +195,11 @@ def unlist_clients(situation: Situation, client_ids: Collection[str]) -> Situati
 
 
 def unlist_choosers(situation: Situation) -> Situation:
-    """Members that choose their queues themselves are in a separate group."""
+    """Members that choose their queues themselves are in a separate group, where others are left:
+    of those that do nothing can be computed.
+    """
+    if all(member.chooses_queues for member in situation.state.members):
+        return situation
     return with_members(situation, lambda entry: (m for m in entry.members if not m.chooses_queues))
 
 

@@ -7,13 +7,15 @@ SDK: its language and version.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .errors import AllocationError
+from .message_queue import MessageQueue
 from .strategies.base import AllocationStrategy, original_id
+from .strategies.by_config import ByConfig
 from .strategies.factory import make_strategy
 from .strategies.machine_room_nearby import NEARBY
 from .strategies.sdk import Sdk, sdk_of
@@ -237,6 +239,20 @@ class PrescribedRules(ChangedRules):
                 strategy, rules = self.uses[client_id]
                 return rules.resolve(client._replace(observed=strategy))
         return before.resolve(client)
+
+
+def as_held(rules: StrategyRules, held: Mapping[str, Sequence[MessageQueue]]) -> StrategyRules:
+    """The rules by which a client whose strategy cannot be recomputed takes what it holds, by its
+    id: for as long as no list changes it takes the same at each rebalance.
+    """
+
+    def answer(client: KnownClient, before: StrategyRules) -> ResolvedStrategy:
+        found = before.resolve(client)
+        if found.strategy is not None or client.client_id not in held:
+            return found
+        return replace(found, strategy=ByConfig(held[client.client_id]), unknown=None)
+
+    return ChangedRules(rules, answer)
 
 
 def prescribe(

@@ -1,7 +1,7 @@
 """All about one group that the rules of time read, each made when it is first asked for."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -22,7 +22,7 @@ from .holdings_index import HoldingsIndex, index_holdings
 from .intervals import longest_at_edges, usual_gap_but_for_one
 from .matching_issues import entries_of
 from .reassignments import Reassignment, find_reassignments
-from .routes import RouteChange, find_route_changes, readable_queues
+from .routes import RouteChange, find_route_changes, queues_of, readable, readable_queues
 from .situations import Situations
 from .terms import KnownIssueTerms, Terms
 from .timeline import Phase, Timeline, build_timeline, phases_of, without_route
@@ -178,10 +178,16 @@ class Case:
         return {(each.topic, each.broker_name, each.queue_id): each for each in every}
 
     @cached_property
-    def readable(self) -> Mapping[str, Collection[QueueKey]]:
-        """The queues that every nameserver gives, by situation in which nothing is computed."""
-        return {
-            situation_id: readable_queues(situation.routes)
-            for situation_id, situation in self.situations.distinct().items()
-            if self.evaluated[situation_id].verdict.coverage in SHOWN_BY_HOLDINGS
-        }
+    def readable(self) -> Mapping[str, Mapping[QueueKey, bool]]:
+        """The queues that a nameserver gives, by situation in which nothing is computed; of each
+        True if every one does. The clients of one that gives it read it in any case.
+        """
+        found: dict[str, Mapping[QueueKey, bool]] = {}
+        for situation_id, situation in self.situations.distinct().items():
+            if self.evaluated[situation_id].verdict.coverage in SHOWN_BY_HOLDINGS:
+                by_all = readable_queues(situation.routes)
+                every = chain.from_iterable(
+                    queues_of(readable(each)) for _, each in situation.routes
+                )
+                found[situation_id] = {queue: queue in by_all for queue in every}
+        return found

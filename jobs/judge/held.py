@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from rebalance_core.client_kinds import restart_of
+from rebalance_core.descriptions import ASSIGN_EACH_ONCE
 from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of
 from rebalance_core.findings import (
     CERTAIN,
@@ -71,10 +72,6 @@ _FIND_READER = Text(
 )
 
 _BY_ASSIGN = Text("the members take their queues by assign(), and RocketMQ divides none among them")
-ASSIGN_EACH_ONCE = Text(
-    "look in the application, or its configuration, where it says which member is to assign() "
-    "which queue, and let it give each queue to one member"
-)
 _MAY_BE_MEANT = Text("if two are meant to read a queue, put them into separate groups")
 
 #: Rounds that show that a queue is held by nobody, or by several.
@@ -118,7 +115,8 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
 class _TopicHoldings:
     def __init__(self, case: Case, topic: str) -> None:
         self._case, self._timeline, self._held = case, case.timelines[topic], case.holdings[topic]
-        #: The readable queues by phase, of those in which nothing is computed.
+        #: The readable queues by phase, of those in which nothing is computed, each with whether
+        #: every nameserver gives it.
         phases = [each.phase for each in self._held.holdings if not each.phase.is_computed]
         self._undivided = {each.position: case.readable[each.situation_id] for each in phases}
 
@@ -160,6 +158,7 @@ class _TopicHoldings:
         Where messages wait and the offset does not move around that, it is certain for as long: the
         members may be asked every five minutes alone. Else it lasts as its rounds show it. Who uses
         ``assign()`` may leave a queue to nobody on purpose: without messages that wait it is well.
+        So is a queue that not every nameserver gives: its broker may be gone.
 
         Worked example: at 10:03 both members answer, and none has b3. Its offset is the same from
         10:00 to 10:14, while 400 messages came: it is an orphan since 10:00.
@@ -173,10 +172,12 @@ class _TopicHoldings:
             is_chosen = self._is_chosen(episode)
             cause = MANUAL_ASSIGNMENT if is_chosen else QUEUE_NOT_HELD
             found = self._finding(ORPHANED, cause, episode)
-            unmoved = self._while_unmoved(offsets, self._unchanged(episode, rounds))
+            polls = () if offsets is None else offsets.times.tolist()
+            around = self._unchanged(episode, rounds, polls)
+            unmoved = self._while_unmoved(offsets, episode, around)
             if unmoved.lasts:
                 yield replace(found, extent=unmoved, times=())
-            elif not found.extent.lasts:
+            elif not found.extent.lasts or not self._undivided[episode.shown[-1].position][queue]:
                 continue
             elif reading(offsets, found.all_times).is_read:
                 if not any(map(found.extent.those_of, had)):
@@ -188,9 +189,12 @@ class _TopicHoldings:
         verdict = self._timeline.phases[episode.shown[-1].position - 1].verdict
         return verdict.coverage == QUEUES_CHOSEN
 
-    def _unchanged(self, episode: _Rounds, rounds: Sequence[AnswerRound]) -> Extent:
-        """The time around an episode in which neither the members nor the route changed, nor any
-        round that counts shows something else: what was held then stayed so, as far as anybody saw.
+    def _unchanged(
+        self, episode: _Rounds, rounds: Sequence[AnswerRound], polls: Sequence[Instant] = ()
+    ) -> Extent:
+        """The time around an episode in which neither the members nor the route changed: what was
+        held then stayed so, as far as anybody saw. Where a round before or behind it shows
+        something else, the ``polls`` between them are in it, and without these nothing.
         """
         case, phases = self._case, self._timeline.phases
         first, last = episode.shown[0], episode.shown[-1]
@@ -201,23 +205,31 @@ class _TopicHoldings:
         since = max(each for each in [watched[0].first_seen, *changes] if each <= first.moment)
         ends = max(watched[-1].last_seen, last.moment)
         until = min([ends, *(each for each in changes if each > last.moment)])
-        if any(since <= each.moment < first.moment for each in rounds):
-            since = first.moment
-        if any(last.moment < each.moment <= until for each in rounds):
-            until = last.moment
+        before = [each.moment for each in rounds if since <= each.moment < first.moment]
+        after = [each.moment for each in rounds if last.moment < each.moment <= until]
+        if before:
+            since = min([first.moment, *(each for each in polls if each > before[-1])])
+        if after:
+            until = max([last.moment, *(each for each in polls if each < after[0])])
         lasts = persistence(since, until, case.persistence_seconds)
-        is_open = until == ends and watch == phases[-1].watch
-        return Extent(since, until, episode.extent.snapshots, lasts, ongoing=is_open)
+        is_last = until == ends and watch == phases[-1].watch
+        return Extent(since, until, episode.extent.snapshots, lasts, ongoing=is_last)
 
-    def _while_unmoved(self, offsets: QueueOffsets | None, time: Extent) -> Extent:
-        """The longest part of a time in which messages wait and the offset is the same from poll
-        to poll; of no length where there is none.
+    def _while_unmoved(
+        self, offsets: QueueOffsets | None, episode: _Rounds, time: Extent
+    ) -> Extent:
+        """The longest part of a time around an episode, and with a round of it, in which messages
+        wait and the offset is the same from poll to poll; of no length where there is none.
         """
         none = time._replace(last_seen=time.first_seen, persistence=TRANSIENT)
         if offsets is None:
             return none
         first, end = np.searchsorted(offsets.times, [time.first_seen, time.last_seen + 1])
-        runs = spans(offsets.unmoved[first : max(end - 1, first)])
+        from_, to = np.searchsorted(
+            offsets.times[first:end], [episode.extent.first_seen, episode.extent.last_seen]
+        )
+        every = spans(offsets.unmoved[first : max(end - 1, first)])
+        runs = [each for each in every if each[0] <= to and each[1] >= from_]
         if not runs:
             return none
         start, stop = max(runs, key=np.ptp)

@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from rebalance_core.grouping import grouped
 
@@ -53,6 +55,25 @@ class AnswerRound:
         """True if as many processes answered as there are, all of them in one phase."""
         return self.is_of_one_phase and self.answered >= self.processes
 
+    @property
+    def tells_all(self) -> bool:
+        """True if no change explains what the processes hold, and each answered itself: of two that
+        share an id a broker asks the one or the other.
+        """
+        is_of_all = self.answered - self.bridged >= self.processes
+        return self.is_complete and self.is_settled and is_of_all
+
+
+class Refuted(NamedTuple):
+    """A part of a finding's time in which the answers refute it: from ``since`` up to ``until``,
+    without it. Beyond them the finding ends, or an answer shows it.
+    """
+
+    since: Instant
+    until: Instant
+    #: The time from the first to the last of these answers.
+    lasts: Instant
+
 
 @dataclass(frozen=True)
 class HoldingsOfTopic:
@@ -85,14 +106,41 @@ class HoldingsOfTopic:
         return any(each.is_complete and each.round_ not in held for each in within)
 
     def is_settled(self, time: Extent) -> bool:
-        """True if in a complete round of that time no change explains what the processes hold.
+        """True if a round of that time tells for sure what the processes hold."""
+        return any(each.tells_all for each in self.within(time))
 
-        Each answered itself: of two that share an id a broker asks the one or the other.
+    def refuted(self, queue: QueueKey, time: Extent, *, is_duplicate: bool) -> list[Refuted]:
+        """The parts of that time whose rounds refute that several processes hold the queue, or that
+        none does, one after the other and none between them that shows it.
         """
-        return any(
-            each.is_complete and each.is_settled and each.answered - each.bridged >= each.processes
-            for each in self.within(time)
+        holders = Counter(
+            round_
+            for each in self.holders(queue)
+            if not is_duplicate or each.activities[queue] != NOT_LOCKED
+            for round_ in (each.answered if is_duplicate else each.rounds)
         )
+        shown: list[tuple[bool, Instant]] = []
+        for each in self.within(time):
+            number = holders[each.round_]
+            shows = number > 1 if is_duplicate else each.is_complete and not number
+            refutes = each.tells_all if is_duplicate else each.is_settled and number
+            if each.is_of_one_phase and (shows or refutes):
+                shown.append((shows, each.moment))
+        runs = [
+            (shows, [moment for _, moment in of_run])
+            for shows, of_run in groupby(shown, key=itemgetter(0))
+        ]
+        return [
+            Refuted(
+                moments[0] if before else time.first_seen,
+                after[0] if after else time.last_seen + 1,
+                moments[-1] - moments[0],
+            )
+            for (_, before), (shows, moments), (_, after) in zip(
+                [(True, []), *runs], runs, [*runs[1:], (True, [])], strict=False
+            )
+            if not shows
+        ]
 
     def is_held(self, queue: QueueKey, time: Extent) -> bool:
         """True if a process held the queue then, no change before explaining that."""

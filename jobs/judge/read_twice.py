@@ -5,7 +5,7 @@ and gives the rate of the last minute with the offsets (``AdminBrokerProcessor.g
 4.9.4 to 5.3.3), whoever reads: behind a proxy too, whose clients no broker lists.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.descriptions import ASSIGN_EACH_ONCE, EXPRESSION_MISMATCH
 from rebalance_core.english import MOST_NAMES, joined
-from rebalance_core.findings import DUPLICATE, QUEUES_CHOSEN
+from rebalance_core.findings import DUPLICATE, QUEUES_CHOSEN, SHARED_BY_BROKER
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import MOCK_BROKER_PREFIX
 from rebalance_core.repairs import MIXED_REQUEST_MODE
@@ -27,7 +27,6 @@ from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
 from .found import FaultEpisode, GroupFindings
-from .held import ASSIGN_EACH_ONCE
 from .in_words import between
 from .stalls import spans
 
@@ -55,6 +54,20 @@ _REMEDY = Text(
     "list, and Java clients beside them read the same queues; stop the clients of one kind, or "
     "give them a group of their own"
 )
+
+#: A client drops what it took longer ago (``ConsumeMessagePopConcurrentlyService``,
+#: ``PopProcessQueue`` 5.3.3), so that given again does not mean consumed again.
+_INVISIBLE = Text(
+    "compare the invisible time (popInvisibleTime, 60 s by default) with how long the listener "
+    "takes for a batch, and find what blocks it: a longer invisible time or a faster listener ends "
+    "it"
+)
+_REMEDIES: Mapping[str | None, str] = {
+    QUEUES_CHOSEN: ASSIGN_EACH_ONCE,
+    SHARED_BY_BROKER: joined(
+        [_INVISIBLE, Text("if neither is so, find out who else consumes as this group")]
+    ),
+}
 
 _Longs = NDArray[np.int64]
 
@@ -121,19 +134,23 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
 def _fault(case: Case, twice: Sequence[_GivenMessages]) -> FaultEpisode:
     moved = sum(each.moved for each in twice)
     again = sum(each.given for each in twice) - moved
-    in_all = Text(
-        "{again:,} messages were read again, {share:.0%} of those that were consumed, and no "
-        "list shows by whom",
-        again=round(again),
-        share=again / moved,
-    )
     topic = case.main_topic or min(case.dossier.offsets)
     extent = widest([each.extent for each in twice])
-    evidence = joined([*(each.what for each in twice[:MOST_NAMES]), in_all])
     names = tuple(sorted({each.broker_name for each in twice}))
     (situation_id,) = case.situations.in_force(topic, np.array([extent.last_seen]))
-    is_chosen = situation_id and case.evaluated[situation_id].verdict.coverage == QUEUES_CHOSEN
-    remedy = ASSIGN_EACH_ONCE if is_chosen else _REMEDY
+    coverage = case.evaluated[situation_id].verdict.coverage if situation_id else None
+    template = (
+        "{again:,} messages were read again, {share:.0%} of those that were consumed, and no "
+        "list shows by whom"
+    )
+    if coverage == SHARED_BY_BROKER:
+        template = (
+            "{again:,} messages were given again, {share:.0%} of those that were consumed: by POP "
+            "a broker gives a message anew that nobody acknowledged within its invisible time"
+        )
+    in_all = Text(template, again=round(again), share=again / max(moved, 1))
+    evidence = joined([*(each.what for each in twice[:MOST_NAMES]), in_all])
+    remedy = _REMEDIES.get(coverage, _REMEDY)
     return FaultEpisode(topic, extent, READ_TWICE, evidence, remedy, broker_names=names)
 
 
@@ -172,7 +189,7 @@ class _Sweep:
         is_again = given > self._written - self._committed[begins]
         shows = is_again & (given > _READ_TWICE_RATIO * moved)
         shows &= (given - moved >= _FEWEST_MESSAGES) & (moved > 0) & (begins >= 0)
-        yield from self._times_of(shows, self._given > _READ_TWICE_RATIO * self._moved)
+        yield from self._times_of(shows, self._given - _READ_TWICE_RATIO * self._moved)
 
     def lost(self) -> Iterator[_GivenMessages]:
         """Times in which less was given than was consumed.
@@ -184,7 +201,7 @@ class _Sweep:
         given = self._sums_of_windows(self._given)
         consumed = self._committed[ended] - self._written[self._starts]
         shows = (given < _LOST_RATIO * consumed) & (consumed - given >= _FEWEST_MESSAGES)
-        yield from self._times_of(shows, self._given < _LOST_RATIO * self._moved)
+        yield from self._times_of(shows, _LOST_RATIO * self._moved - self._given)
 
     def _last_up_to(self, times: _Longs) -> _Longs:
         """The last poll up to each time; -1: there is none."""
@@ -195,11 +212,19 @@ class _Sweep:
         sums = np.cumsum(steps)
         return sums - sums[self._starts]
 
-    def _times_of(self, windows: Any, steps: Any) -> Iterator[_GivenMessages]:
-        """The times that these windows cover, from the first of these steps to the last."""
-        for first, last, is_open in covered(windows & (self._starts >= 0), self._starts, steps):
+    def _times_of(self, windows: Any, excess: Any) -> Iterator[_GivenMessages]:
+        """The times that these windows cover, without what adds nothing to the sum of the excess at
+        both ends. A step alone shows little: a rate is that of the last minute, and offsets come in
+        lumps.
+        """
+        every = np.ones(len(windows), np.bool_)
+        for before, end, _ in covered(windows & (self._starts >= 0), self._starts, every):
+            sums = np.append(0.0, np.cumsum(excess[before + 1 : end + 1]))
+            last = int(np.argmax(sums - np.minimum.accumulate(sums)))
+            first, last = before + int(np.argmin(sums[: last + 1])), before + last
             (since, until), polls = self._times[[first, last]].tolist(), last - first + 1
-            extent = Extent(since, until, polls, PERSISTENT, self._is_last and is_open)
+            is_open = self._is_last and self._times[-1] - until <= _LAG
+            extent = Extent(since, until, polls, PERSISTENT, is_open)
             given = float(self._given[first + 1 : last + 1].sum())
             moved = int(self._committed[last] - self._committed[first])
             yield _GivenMessages(self._name, extent, given, moved)

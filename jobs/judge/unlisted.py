@@ -31,7 +31,7 @@ from .extents import Extent, persistence, widest
 from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import between, queues_in_words, zoned_clock
 from .stalls import spans
-from .witnessed import witnessed
+from .witnessed import not_refuted, witnessed
 
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
@@ -53,6 +53,8 @@ _LASTING_DOUBTS = frozenset(
     {ROUTE_DIVERGENCE, SUBSCRIPTION_MISMATCH, STRATEGY_MISMATCH, DUPLICATE_CLIENT_ID}
 )
 
+_NOT_SO_HELD = Text("but all processes answered, and what they hold shows none of this")
+
 _ONE_ROUTE = Text(
     "but the offsets of all these queues advance at each poll: no client has the shorter route"
 )
@@ -67,7 +69,8 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
         for timeline in case.timelines.values()
         for each in queue_episodes(timeline, case.persistence_seconds)
     ]
-    judged = [part for each in every for part in _parts(case, each)]
+    parts = [(each, not_refuted(case, each)) for each in every]
+    judged = [one for _, held in parts for each in held for one in _parts(case, each)]
     kept = without_refuted(judged)
     orderly = bool(case.dossier.consumes_in_order)
 
@@ -75,7 +78,8 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
         """True if one of two has the lock: who waits for that does not read the queue."""
         return orderly and finding.is_locked
 
-    refuted = [each for each in kept if waits(each)]
+    unheld = [each for each, held in parts if not held]
+    refuted = unheld + [each for each in kept if waits(each)]
     kept = [each for each in kept if not waits(each)]
     harmless = [each for each in found.faults if _is_harmless_route(case, each, kept)]
 
@@ -88,6 +92,12 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     moving = [each for each in every if _is_read_unlisted(case, each)]
     faults = [each.saying([_ONE_ROUTE]) if each in harmless else each for each in found.faults]
     faults = [_without_findings(each, refuted, kept) for each in faults]
+    faults = [
+        each.saying([_NOT_SO_HELD])
+        if not each.queues_affected and any(_names(one, each) for one in unheld)
+        else each
+        for each in faults
+    ]
     faults = [_offline_narrowed(each, moving, kept) for each in faults]
     assumed = [each for each in kept if _is_assumed(each)]
     faults = [

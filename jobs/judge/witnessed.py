@@ -4,11 +4,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from rebalance_core.findings import CERTAIN, DUPLICATE
-from rebalance_core.repairs import MIXED_REQUEST_MODE
+import numpy as np
 
+from rebalance_core.findings import CERTAIN, DUPLICATE, POSSIBLE
+from rebalance_core.repairs import MASTER_AWAY, MIXED_REQUEST_MODE
+
+from ..declared.instants import SECOND, Instant
 from .backlog import backlog, reading
 from .case import Case
+from .extents import Extent, persistence
 from .found import QueueFinding
 from .holdings import Holding
 from .holdings_index import HoldingsIndex
@@ -54,6 +58,79 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     if of_topic.is_settled(time) if is_duplicate else of_topic.is_held(queue, time):
         return False if episode.certainty == CERTAIN else None
     return True if is_duplicate and _results_overlap(of_topic.holders(queue), episode) else None
+
+
+def not_refuted(case: Case, finding: QueueFinding) -> list[QueueFinding]:
+    """The parts of the time of a finding that lists and routes show for certain, and that neither
+    what the processes hold nor the offsets refute.
+
+    What all of them hold, in answers over long enough and none between that shows the finding,
+    outweighs what is computed: a member may go by another strategy than it says, or by a newer
+    list. A member of a shared id answers for one process: both have to answer. Answers of a moment
+    make it POSSIBLE. A queue whose offset stands has no reader, whoever holds it; and who holds one
+    of a broker without a master does not read it.
+
+    Worked example: the running infos of 10:02 show two that hold a queue, and those of 10:07 and
+    10:12 one. The duplicate ends with the last snapshot before 10:07.
+    """
+    doubtful = {MIXED_REQUEST_MODE, MASTER_AWAY}.intersection(finding.causes)
+    if finding.certainty != CERTAIN or doubtful:
+        return [finding]
+    (finding,) = _until_read(case, finding) or [finding]
+    if finding.moved:
+        return [finding]
+    is_duplicate, since = finding.kind == DUPLICATE, finding.first_seen
+    index = case.holdings[finding.topic]
+    refuted = index.refuted(finding.queue, finding.extent, is_duplicate=is_duplicate)
+    parts: list[QueueFinding] = []
+    lasting = [each for each in refuted if each.lasts >= case.persistence_seconds * SECOND]
+    for each in lasting:
+        parts += _during(case, finding, since, each.since)
+        since = each.until
+    if lasting:
+        return [*parts, *_during(case, finding, since, finding.last_seen + 1)]
+    if finding.held is False:
+        return [replace(finding, certainty=POSSIBLE, is_mostly_certain=False)]
+    return [finding]
+
+
+def _until_read(case: Case, finding: QueueFinding) -> list[QueueFinding]:
+    """The orphan until its offset moves from poll to poll up to its end: the lists show later who
+    has the queue. Empty where it does not, or did all the time.
+
+    Worked example: a member subscribes to T at 10:08, and its running info shows that at 10:12. The
+    offsets that T has since 10:08 move: it is the end.
+    """
+    offsets = case.offsets.get((finding.topic, *finding.queue))
+    if finding.kind == DUPLICATE or offsets is None or finding.extent.share_of_time < 1:
+        return []
+    start, end = np.searchsorted(offsets.times, [finding.first_seen, finding.last_seen + 1])
+    stands = np.flatnonzero(offsets.unmoved[start : max(end - 1, start)])
+    since = start + (stands[-1] + 1 if stands.size else 0)
+    is_all = finding.moved is False and not stands.size
+    if is_all or since >= end:
+        return []
+    read_from = int(offsets.times[since])
+    if not reading(offsets, [(read_from, finding.last_seen)]).is_always_read:
+        return []
+    return _during(case, finding, finding.first_seen, read_from + 1)
+
+
+def _during(
+    case: Case, finding: QueueFinding, since: Instant, until: Instant
+) -> list[QueueFinding]:
+    """The finding from one time up to another, without it; none where no snapshot is in it."""
+    time = finding.extent
+    shown = [each for each in time.those_of(case.snapshots) if since <= each < until]
+    if not shown:
+        return []
+    first, last = shown[0], shown[-1]
+    lasts = persistence(first, last, case.persistence_seconds)
+    is_open = time.ongoing and last == time.last_seen
+    extent = Extent(first, last, len(shown), lasts, is_open, time.share_of_time)
+    clipped = [(max(begins, first), min(ends, last)) for begins, ends in finding.times]
+    times = tuple((begins, ends) for begins, ends in clipped if begins <= ends)
+    return [witnessed(case, replace(finding, extent=extent, times=times))]
 
 
 def _results_overlap(holders: Iterable[Holding], episode: QueueFinding) -> bool:

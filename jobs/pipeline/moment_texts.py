@@ -77,7 +77,8 @@ def predict_moments(
     situations = {each.state.topic: Situation(each.state, rules) for each in moments}
     unread = {each.state.topic: each.backlog for each in moments}
     unlisted = {each.state.topic for each in moments if each.is_read_unlisted}
-    answers = predict_group(situations, changes, unread, unlisted)
+    held = {each.state.topic: each.held_by_all for each in moments}
+    answers = predict_group(situations, changes, unread, unlisted, held)
     predictions = [(each, answers[each.state.topic]) for each in moments]
     lines = what_if_lines(predictions, settings.reader, width, is_full=is_full)
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))

@@ -8,9 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import rebalance_core as core
 from rebalance_core import Division, WhatIf
-from rebalance_core.english import agreeing, count, joined, list_of
-from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, FindingKind
-from rebalance_core.message_queue import is_own_retry_topic
+from rebalance_core.descriptions import ASSIGN_EACH_ONCE, taken_by
+from rebalance_core.english import (
+    MOST_NAMES,
+    agreeing,
+    count,
+    joined,
+    list_of,
+    queues_in_words,
+)
+from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, QUEUES_CHOSEN, FindingKind
+from rebalance_core.message_queue import MessageQueue, is_own_retry_topic
+from rebalance_core.moves import shown_id
 from rebalance_core.prediction import (
     BACKLOG_NOT_KNOWN,
     FINDINGS_AFTER,
@@ -20,6 +29,7 @@ from rebalance_core.prediction import (
     READERS_NOT_LISTED,
 )
 from rebalance_core.texts import Text
+from rebalance_core.views import readable_by_some
 
 from ..judge.moment import Moment
 from .words import begin
@@ -49,7 +59,15 @@ def answer(predictions: Predictions) -> Iterator[Text]:
     changed = [predicted for _, predicted in predictions if predicted.steps]
     unsafe = [(moment, predicted) for moment, predicted in predictions if not predicted.safe]
     use = _use(predictions)
-    if not changed:
+    if not changed and all(each.before.coverage == QUEUES_CHOSEN for _, each in predictions):
+        yield Text(
+            "Nothing is computed: all members take their queues by assign(), and RocketMQ divides "
+            "none among them."
+        )
+        for moment, _ in without_retries(predictions):
+            yield from _held_now(moment)
+        yield Text("To do: {repairs}.", repairs=ASSIGN_EACH_ONCE)
+    elif not changed:
         yield Text("Nothing changes: it is already so at this time (--at asks about another one).")
     elif unsafe:
         moment, worst = max(unsafe, key=_badness)
@@ -77,9 +95,37 @@ def answer(predictions: Predictions) -> Iterator[Text]:
         is_sure = all(each.rollout.exhaustive for each in changed)
         safe = Text("Safe") if is_sure else Text("No harm was found")
         yield Text("{safe}, and {use}.", safe=safe, use=use) if use else Text("{safe}.", safe=safe)
+    if any(each.is_as_held for each in changed):
+        yield Text("Before it is what the members hold, as their last running infos say.")
     shown = [predicted for _, predicted in without_retries(predictions) if predicted.steps]
     if any(each.comparable for each in shown):
         yield _moving(shown)
+
+
+def _held_now(moment: Moment) -> Iterator[Text]:
+    """Sentences: each process with the queues of the topic that it told last, and those that are
+    wrong.
+    """
+    for each in moment.held[:MOST_NAMES]:
+        queues = queues_in_words(each.queues) if each.queues else Text("no queue")
+        template = "{client_id} has {queues} of {topic}."
+        client_id = shown_id(each.client_id)
+        yield Text(template, client_id=client_id, queues=queues, topic=moment.state.topic)
+    if more := len(moment.held[MOST_NAMES:]):
+        yield Text("and {number:,} more", number=more)
+    holders = Counter(queue for each in moment.held for queue in each.queues)
+    wrong = {DUPLICATE: {queue for queue, number in holders.items() if number > 1}}
+    if moment.held_by_all:
+        every = readable_by_some(moment.state)
+        wrong[ORPHANED] = {(each.broker_name, each.queue_id) for each in every} - holders.keys()
+    of_topic = moment.state.topic
+    words = [
+        taken_by(kind, [MessageQueue(of_topic, *queue) for queue in sorted(queues)])
+        for kind, queues in wrong.items()
+        if queues
+    ]
+    if words:
+        yield Text("{sentence}.", sentence=begin(joined(words)))
 
 
 def change_hands(predictions: Sequence[WhatIf]) -> Text:

@@ -6,11 +6,22 @@ Only what the members hold, and the offsets, show who reads what.
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from tests.cases.small_dumps import MEMBERS, MINUTES, QUEUES, asked, holds, instant
+from tests.cases.small_dumps import (
+    AVG,
+    MEMBERS,
+    MINUTES,
+    QUEUES,
+    SHARES,
+    asked,
+    holds,
+    instant,
+    route,
+)
 from tests.support.audited import audit_dumps, lasting, queues
 
 OWN = "com.example.ByCity"
@@ -180,3 +191,130 @@ def test_two_real_members_of_which_one_answer_came():
     assert (fault["fault"], fault["severity"]) == ("MANUAL_ASSIGNMENT", "CRITICAL")
     (health,) = found["group_health"]
     assert (health["coverage"], health["queues"]) == ("QUEUES_CHOSEN", 8)
+
+
+def of_two_nameservers(lines):
+    """The lines, and those of a second nameserver that lacks broker-b."""
+    for line in lines:
+        yield line
+        if line["kind"] == "topic_route" and "body" in line:
+            second = (datetime.fromisoformat(line["collected_at"]) - instant(0)).total_seconds()
+            yield route(second, "broker-a") | {"namesrv_addr": "other:9876"}
+
+
+@pytest.mark.parametrize("assigns", [True, False])
+def test_a_queue_that_one_nameserver_lacks_is_judged_by_what_is_held(audit, assigns):
+    """Messages come to b3, so that somebody has its route: nobody reads it."""
+    given = lines(TWICE, SELDOM, assigns=assigns, offsets_of=read())
+    found = audit(of_two_nameservers(given))
+    assert queues(lasting(found["orphaned_queues"])) == {("T", *LAST)}
+    assert queues(lasting(found["duplicate_queues"])) == {("T", *QUEUES[3])}
+    assert found["stalled_queues"] == []
+
+
+def test_a_queue_that_one_nameserver_gives_still_is_nobodys_where_nothing_waits(audit):
+    """broker-b is gone, but for one nameserver that did not notice: nobody has to read it."""
+    held = [QUEUES[:2], QUEUES[2:3], QUEUES[3:4]]
+    given = lines(held, SELDOM, assigns=False, offsets_of=None)
+    found = audit(of_two_nameservers(given))
+    assert found["orphaned_queues"] == []
+
+
+@pytest.mark.parametrize("assigns", [True, False])
+def test_an_orphan_ends_as_its_offset_moves_again(audit, assigns):
+    """The third member takes b3 at 10:09; the round of 10:12 shows that it has it."""
+
+    def held(minute):
+        return [QUEUES[:4], QUEUES[4:7], [LAST] if minute > 8 else []]
+
+    def offsets_of(minute, name):
+        stands = {3: (100 * minute + 9, 1 if minute < 9 else 100 * minute + 1)}
+        of_all = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute + 1))
+        return of_all | (stands if name == "broker-b" else {})
+
+    found = audit(lines(held, SELDOM, assigns=assigns, offsets_of=offsets_of))
+    (row,) = lasting(found["orphaned_queues"])
+    assert (row["broker_name"], row["queue_id"], row["ongoing"]) == (*LAST, False)
+    assert instant(480) <= row["last_seen"] <= instant(540)
+
+
+# ---------------------------------------------------------------- computed, and held otherwise
+
+
+AVG_OF_FOUR = [SHARES[client_id] for client_id in MEMBERS]
+#: By the circle the last member has a3, which is the second one's by AVG, and b3: b2 is nobody's.
+CIRCLE = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle"
+
+
+def said(held, minutes, *, silent=(), read=None):
+    """Four members, of which the last says that it divides by the circle."""
+    for minute in MINUTES:
+        yield from asked(minute, MEMBERS, read)
+        for number, client_id in enumerate(MEMBERS):
+            if minute in minutes and number not in silent:
+                its = held(minute)[number] if callable(held) else held[number]
+                name = CIRCLE if number == 3 else AVG
+                yield holds(60 * minute + 30 + number, client_id, its, name)
+
+
+def computed_wrong(found):
+    tables = ("orphaned_queues", "duplicate_queues")
+    return {(table, row["certainty"]) for table in tables for row in lasting(found[table])}
+
+
+@pytest.mark.parametrize("minutes", [OFTEN, SELDOM])
+def test_what_all_members_hold_outweighs_what_is_computed(audit, minutes):
+    """A setter changed the strategy back to AVG; the property has the name it had at the start."""
+    found = audit(said(AVG_OF_FOUR, minutes))
+    assert found["orphaned_queues"] == found["duplicate_queues"] == []
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["severity"]) == ("STRATEGY_MISMATCH", "WARNING")
+    assert fault["queues_affected"] == 0
+    assert fault["evidence"].endswith("what they hold shows none of this")
+
+
+def test_one_answer_of_all_makes_what_is_computed_possible(audit):
+    found = audit(said(AVG_OF_FOUR, ONCE))
+    assert {certainty for _, certainty in computed_wrong(found)} == {"POSSIBLE"}
+    assert {row["severity"] for row in found["duplicate_queues"]} == {"WARNING"}
+
+
+def test_who_does_not_answer_may_hold_what_is_computed(audit):
+    found = audit(said(AVG_OF_FOUR, OFTEN, silent=(0,)))
+    assert ("duplicate_queues", "CERTAIN") in computed_wrong(found)
+
+
+def test_what_is_held_as_it_is_computed_is_certain(audit):
+    held = [*AVG_OF_FOUR[:3], [QUEUES[3], QUEUES[7]]]
+    found = audit(said(held, SELDOM))
+    assert computed_wrong(found) == {
+        ("duplicate_queues", "CERTAIN"),
+        ("orphaned_queues", "CERTAIN"),
+    }
+
+
+def test_a_duplicate_ends_as_all_hold_something_else(audit):
+    """The setter ran at 10:06; the rounds of 10:07 and 10:12 show it."""
+
+    def held(minute):
+        return [*AVG_OF_FOUR[:3], [QUEUES[3], QUEUES[7]] if minute < 6 else QUEUES[6:]]
+
+    found = audit(said(held, SELDOM))
+    (row,) = lasting(found["duplicate_queues"])
+    assert (row["certainty"], row["ongoing"]) == ("CERTAIN", False)
+    assert row["last_seen"] == instant(420)
+
+
+def test_an_orphan_ends_as_the_group_reads_it(audit):
+    """From 10:05 on the offset of b2 moves at each poll, with no running info behind it."""
+
+    def read(minute, name):
+        of_all = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute + 1))
+        stands = {2: (100 * minute + 9, 1)} if name == "broker-b" and minute < 5 else {}
+        return of_all | stands
+
+    held = [*AVG_OF_FOUR[:3], [QUEUES[3], QUEUES[7]]]
+    found = audit(said(held, (0,), read=read))
+    (row,) = lasting(found["orphaned_queues"])
+    assert (row["broker_name"], row["queue_id"]) == QUEUES[6]
+    assert (row["certainty"], row["ongoing"], row["last_seen"]) == ("CERTAIN", False, instant(240))

@@ -79,6 +79,38 @@ def test_where_members_choose_their_queues_two_may_have_taken_one(audit):
     assert "gRPC" not in fault["remedy"]
 
 
+def popped(given):
+    """The polls of a group whose members get their messages by POP."""
+    for line in polled(range(25), given):
+        yield line
+        if line["kind"] == "topic_route":
+            second = 60 * minute_of(line) + 30
+            for number, client_id in enumerate(MEMBERS):
+                yield holds(second + number, client_id, [], None, clientRebalance="false")
+
+
+def test_by_pop_the_invisible_time_may_be_too_short(audit):
+    (fault,) = audit(popped(twice_at_a))["group_faults"]
+    assert (fault["fault"], fault["severity"]) == ("READ_TWICE", "WARNING")
+    assert "4,940 messages were given again" in fault["evidence"]
+    assert fault["remedy"].startswith("compare the invisible time")
+    assert "proxy" not in fault["remedy"]
+
+
+def test_a_time_ends_as_the_messages_are_new_again(audit):
+    """Offsets move each second minute, by what came in both: one step shows nothing."""
+
+    def waiting(minute):
+        return 9 + EACH * (minute % 2)
+
+    def given(name, minute):
+        return 660 if 5 < minute <= 20 else OF_BROKER
+
+    for fault in audit(polled(range(40), given, waiting=waiting))["group_faults"]:
+        assert (fault["fault"], fault["ongoing"]) == ("READ_TWICE", False)
+        assert instant(60 * 19) <= fault["last_seen"] <= instant(60 * 22)
+
+
 def always(number):
     return lambda _, __: number
 

@@ -48,7 +48,7 @@ def judged(clients, queues=(), gained=(), segments=ONE, processes=2, assumed=(),
         holdings=index_holdings(holdings),
         drift=find_drift(holdings, 180),
         offsets={(each.topic, each.broker_name, each.queue_id): each for each in queues},
-        readable=dict.fromkeys(("one", "two"), every_queue),
+        readable=dict.fromkeys(("one", "two"), dict.fromkeys(every_queue, True)),
         route_changes={TOPIC: changes},
         timelines={TOPIC: timeline(segments, by_name)},
     )
