@@ -202,8 +202,8 @@ class ConfiguredGroups(NamedTuple):
     groups: GroupNames
 
 
-#: By cluster and groups the answers of masters that have a configuration of just these: by master
-#: and round the time of the answer.
+#: The answers of masters, by cluster and by the groups of which they have a configuration: of each,
+#: by master and round, the time.
 Configured: TypeAlias = dict[tuple[str, GroupNames], dict[tuple[str, int], int]]
 
 

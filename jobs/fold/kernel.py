@@ -95,7 +95,7 @@ class Facts:
     list_ids: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
     topics_of_lists: dict[str, list[str]] = field(default_factory=dict)
     offsets: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
-    #: By group the topics of the queues that its members took by ``assign()``.
+    #: The topics of the queues that members of each group took by ``assign()``.
     assigned: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
     #: The rounds of each broker, by ``broker_polls``.
     polls: BrokerPolls = field(default_factory=BrokerPolls, compare=False)

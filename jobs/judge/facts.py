@@ -34,7 +34,7 @@ from .in_words import between, queues_in_words, waiting_in_words, zoned_clock
 _FEWEST_MESSAGES = 100
 #: Coverages with which the group has members that share the queues of the topic.
 _HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN, QUEUES_CHOSEN, SHARED_BY_BROKER)
-#: What one poll shows may be of two moments.
+#: One poll may show two moments.
 _SEEN_TWICE = 2
 #: An address that changes so often goes to and fro; one that moved and moved back does not.
 _FLIPS = 3

@@ -52,7 +52,7 @@ _Run: TypeAlias = tuple[int, int, bool]
 _Sums: TypeAlias = NDArray[np.float64]
 
 
-#: By POP a message comes again whenever it is not acknowledged in its invisible time, whether its
+#: A message of POP comes again whenever it is not acknowledged in its invisible time, whether its
 #: listener failed or takes longer (``PopReviveService.reviveRetry`` 5.3.3).
 _CAME_AGAIN = (
     "{again:,} messages came again while {consumed:,} were consumed: by POP each comes again that "

@@ -76,7 +76,7 @@ class _First(NamedTuple):
     consumed_at: Instant | None
 
 
-#: By client, start of the process and queue.
+#: The first messages, by client, start of the process and queue.
 FirstCached: TypeAlias = dict[tuple[Any, ...], _First]
 
 

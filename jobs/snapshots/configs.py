@@ -13,7 +13,7 @@ from ..schemas import CONFIGURED, NOT_CONFIGURED
 
 
 class ConfigAnswer(NamedTuple):
-    """When a master answered, and those of its groups that none of the cluster always has."""
+    """An answer of a master, with those of its groups that none of the cluster always has."""
 
     collected_at: Instant
     groups: frozenset[str]
