@@ -13,9 +13,10 @@ most of a file is one line.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from sys import intern
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -35,9 +36,10 @@ from .statement import (
     CLIENT_LOG,
     CONSUMER_CONNECTION,
     TOPIC_ROUTE,
-    ConfigAnswer,
+    Configured,
     ConfiguredGroups,
     FirstMapped,
+    GroupNames,
     LeftOut,
     Log,
     LogicalQueue,
@@ -107,8 +109,7 @@ class Counts:
     ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
     ``collected_at``. ``mapped``: by cluster and static topic where its logical queues lie.
-    ``configured``: by cluster and master the groups of which it has a configuration, in each round,
-    with the time of its answer.
+    ``configured``: the groups of which masters have a configuration; it grows with the changes.
     """
 
     lines: Counter[int] = field(default_factory=Counter)
@@ -126,7 +127,7 @@ class Counts:
     days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
     ahead: dict[Log, Instant] = field(default_factory=dict)
     mapped: dict[tuple[str, str], FirstMapped] = field(default_factory=dict)
-    configured: dict[tuple[str, str], dict[Instant, ConfigAnswer]] = field(default_factory=dict)
+    configured: Configured = field(default_factory=dict)
 
     @classmethod
     def of(cls, parts: "Iterable[Counts]") -> "Counts":
@@ -156,8 +157,8 @@ class Counts:
             for topic, first in part.mapped.items():
                 for logical, round_ in first.items():
                     whole.add_mapped(topic, logical, round_)
-            for broker, answers in part.configured.items():
-                whole.configured.setdefault(broker, {}).update(answers)
+            for groups, answers in part.configured.items():
+                whole.add_configured(groups, answers)
         return whole
 
     def add_mapped(
@@ -166,6 +167,17 @@ class Counts:
         """Adds where a logical queue lies; the first round of each mapping counts."""
         first = self.mapped.setdefault(topic, {})
         first[logical] = min(round_, first.get(logical, round_))
+
+    def add_configured(
+        self, groups: tuple[str, GroupNames], answers: Mapping[tuple[str, Instant], Instant]
+    ) -> None:
+        """Adds answers of masters of a cluster that have a configuration of just these groups."""
+        there = self.configured.get(groups)
+        if there is None:
+            # Of two lists that differ nearly all names are the same.
+            cluster, names = groups
+            there = self.configured[cluster, tuple(map(intern, names))] = {}
+        there.update(answers)
 
     def add_refused(self, number: int, by_sender: "dict[LineSender, RefusedLines]") -> None:
         """Adds what was refused of a slice, or of some of its rows."""
@@ -306,10 +318,8 @@ class _Reading:
         source, round_ = statement.source, statement.snapshot_time
         # A slave has what the master had some seconds before (``SlaveSynchronize`` 5.3.3).
         if round_ is not None and source.broker_name is not None and not source.broker_id:
-            of_broker = self._counts.configured.setdefault(
-                (statement.cluster, source.broker_name), {}
-            )
-            of_broker[round_] = ConfigAnswer(statement.collected_at, content.groups)
+            answer = {(source.broker_name, round_): statement.collected_at}
+            self._counts.add_configured((statement.cluster, content.groups), answer)
 
     def _count(self, statement: Statement) -> None:
         is_log = statement.kind == CLIENT_LOG

@@ -192,17 +192,19 @@ class GroupFlags(NamedTuple):
     consume_enable: bool
 
 
+#: The names of groups, sorted: a set of so many names takes ten times as much.
+GroupNames: TypeAlias = tuple[str, ...]
+
+
 class ConfiguredGroups(NamedTuple):
     """The groups of which a broker has a configuration (SubscriptionGroupWrapper)."""
 
-    groups: frozenset[str]
+    groups: GroupNames
 
 
-class ConfigAnswer(NamedTuple):
-    """The groups of a broker in one round, and when it gave them."""
-
-    collected_at: int
-    groups: frozenset[str]
+#: The answers of masters, by cluster and by the groups of which they have a configuration: of each,
+#: by master and round, the time.
+Configured: TypeAlias = dict[tuple[str, GroupNames], dict[tuple[str, int], int]]
 
 
 class LeftOut(NamedTuple):

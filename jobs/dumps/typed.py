@@ -506,7 +506,9 @@ def _group_flags(body: Fields, _: str) -> ParsedBody:
         may = as_type(bool, as_map(config).get("consumeEnable"))
         if group and may is False:
             flags.append((group, statement.GroupFlags(may)))
-    return ParsedBody((*flags, (None, statement.ConfiguredGroups(frozenset(filter(None, table))))))
+    return ParsedBody(
+        (*flags, (None, statement.ConfiguredGroups(tuple(sorted(filter(None, table))))))
+    )
 
 
 def _needed(body: Fields, name: str) -> Any:

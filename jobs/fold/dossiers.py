@@ -55,9 +55,9 @@ ClusterTopic: TypeAlias = tuple[str, str]
 
 _RunTimes: TypeAlias = tuple[Instant, ...]
 
-_CLIENT_ID, _CLIENT_ADDR, _LANGUAGE, _SUBSCRIPTIONS = (
+_CLIENT_ID, _CLIENT_ADDR, _SUBSCRIPTIONS = (
     [fact.name for fact in MEMBER_FACTS].index(name)
-    for name in ("client_id", "client_addr", "language", "subscriptions")
+    for name in ("client_id", "client_addr", "subscriptions")
 )
 
 
@@ -218,8 +218,7 @@ class _Dossiers(dict[ClusterGroup, Dossier]):
 
 
 def _members(records: Records) -> ListedMembers:
-    others = (tuple(map(itemgetter(fact), records)) for fact in (_LANGUAGE, _SUBSCRIPTIONS))
-    return ListedMembers(*connections(records), *others)
+    return ListedMembers(*connections(records))
 
 
 def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTimes]]]:

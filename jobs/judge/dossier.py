@@ -38,14 +38,10 @@ class PollRun(NamedTuple):
 
 
 class ListedMembers(NamedTuple):
-    """The connections of a list: client ids, addresses, languages of their SDKs and subscriptions
-    (topic, type of the expression, expression), in the same order.
-    """
+    """The connections of a list: client ids and addresses, in the same order."""
 
     client_ids: tuple[str, ...]
     client_addrs: tuple[str, ...]
-    languages: tuple[str | None, ...] = ()
-    subscriptions: tuple[Sequence[tuple[str, str, str]] | None, ...] = ()
 
 
 class ListedIds(NamedTuple):

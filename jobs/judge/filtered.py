@@ -10,6 +10,7 @@ although all is read.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from rebalance_core.descriptions import normalise_expression
@@ -17,6 +18,7 @@ from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.state import NO_FILTER
 from rebalance_core.texts import Text
 
+from ..declared.contents import MEMBER_FACTS
 from ..declared.kinds import INFO, WARNING
 from .case import Case
 from .extents import Extent
@@ -76,6 +78,9 @@ def left_out_by_filter(
     return MayBeRead(agreeing(len(who), shown, what=what), INFO)
 
 
+_of_member = itemgetter(
+    *map([fact.name for fact in MEMBER_FACTS].index, ("client_id", "language", "subscriptions"))
+)
 #: The filter of who is no native Go client, or does not filter.
 _NO_GO = ""
 
@@ -84,10 +89,8 @@ def _filters(case: Case, topic: str, time: Extent) -> dict[str, str]:
     """The filter on the topic of each client that subscribes to it, by the lists of that time."""
     found: dict[str, set[str]] = defaultdict(set)
     for list_id in case.dossier.lists_between(time.first_seen, time.last_seen):
-        members = case.dossier.list_members[list_id]()
-        for client_id, language, subscriptions in zip(
-            members.client_ids, members.languages, members.subscriptions, strict=True
-        ):
+        members = map(_of_member, case.dossier.list_records[list_id])
+        for client_id, language, subscriptions in members:
             for subscribed, kind, expression in subscriptions or ():
                 if subscribed == topic:
                     used = normalise_expression(kind, expression)

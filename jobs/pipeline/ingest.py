@@ -27,7 +27,8 @@ from ..fold.checked_rows import checked_rows
 from ..publish.table_writer import write_tables
 from ..schemas import QUARANTINE, SNAPSHOT_TABLES
 from ..snapshots.clients import log_offset
-from ..snapshots.groups import ClusterConfigs, SnapshotTerms
+from ..snapshots.configs import ClusterConfigs
+from ..snapshots.groups import SnapshotTerms
 from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
 from ..texts.shown import visible

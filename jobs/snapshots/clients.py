@@ -3,28 +3,18 @@ rows of ``client_states``.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from ..declared.instants import SECOND, Instant, to_datetime, to_instant
-from ..dumps.statement import (
-    ConfigAnswer,
-    GroupFlags,
-    InfoQueue,
-    LogLine,
-    RequestMode,
-    RunningInfo,
-    Statement,
-)
+from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
 from ..schemas import (
     CLIENT_LOG,
-    CONFIGURED,
     CONSUME_DISABLED,
     NO_OFFSETS,
-    NOT_CONFIGURED,
     NOT_CONSUMING,
     NOT_COUNTING,
     NOT_FINISHING,
@@ -215,24 +205,6 @@ def broker_row(statement: Statement, said: RequestMode | GroupFlags) -> dict[str
 def no_offsets_row(statement: Statement, consume_from_where: str | None) -> dict[str, Any]:
     """The row of a broker that answers, and has no offset of the group any more."""
     return _row(statement, NO_OFFSETS, client_id="", consume_from_where=consume_from_where)
-
-
-def config_rows(
-    cluster: str, group: str, answers: Mapping[str, Mapping[Instant, ConfigAnswer]]
-) -> Iterator[dict[str, Any]]:
-    """The rows of whether each broker has a configuration of the group, of each of its answers."""
-    for broker_name, of_broker in sorted(answers.items()):
-        for round_, (collected_at, groups) in sorted(of_broker.items()):
-            yield {
-                "cluster": cluster,
-                "snapshot_time": round_,
-                "observed_at": collected_at,
-                "source": CONFIGURED if group in groups else NOT_CONFIGURED,
-                "consumer_group": group,
-                "client_id": "",
-                "broker_name": broker_name,
-                "broker_id": 0,
-            }
 
 
 def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None) -> dict[str, Any]:

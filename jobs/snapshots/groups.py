@@ -9,19 +9,16 @@ twice would turn every member into two. Of each broker, group and round the poll
 counts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 
-from rebalance_core.grouping import grouped
-
 from ..declared.instants import Instant
 from ..dumps.statement import (
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
-    ConfigAnswer,
     Connections,
     Content,
     FirstMapped,
@@ -53,12 +50,12 @@ from ..schemas import (
 from .clients import (
     FirstCached,
     broker_row,
-    config_rows,
     log_line_row,
     logged_at,
     no_offsets_row,
     running_info_row,
 )
+from .configs import ClusterConfigs
 from .exact_types import PIECE_ROWS, table_of
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
@@ -83,64 +80,30 @@ class SnapshotTerms(NamedTuple):
     #: The places of logical queues, by cluster and static topic.
     mapped: Mapping[tuple[str, str], FirstMapped] = {}
     #: The configurations that brokers have, by cluster.
-    configs: Mapping[str, "ClusterConfigs"] = {}
-
-
-class ClusterConfigs(NamedTuple):
-    """The groups that the masters of a cluster have a configuration of.
-
-    ``always``: those that one of them has in each of its answers, as nearly all are.
-    """
-
-    always: frozenset[str]
-    by_broker: Mapping[str, Mapping[Instant, ConfigAnswer]]
-
-    @classmethod
-    def by_cluster(
-        cls, configured: Mapping[tuple[str, str], Mapping[Instant, ConfigAnswer]]
-    ) -> "dict[str, ClusterConfigs]":
-        """The configurations of each cluster, from those of each of its masters."""
-        found = grouped((cluster, (name, of)) for (cluster, name), of in configured.items())
-        return {
-            cluster: cls(
-                frozenset[str]().union(
-                    *(
-                        frozenset.intersection(*{each.groups for each in answers.values()})
-                        for _, answers in of_cluster
-                    )
-                ),
-                dict(of_cluster),
-            )
-            for cluster, of_cluster in found.items()
-        }
+    configs: Mapping[str, ClusterConfigs] = {}
 
 
 def group_tables(
     statements: Sequence[Statement], terms: SnapshotTerms
 ) -> Iterator[tuple[str, pa.Table]]:
     """The tables of one group in one cluster, in pieces; the statements in order of time."""
+    if not statements:
+        return
     group = _Group(terms)
-    states = chain(group.client_states(statements), _of_brokers(statements[:1], terms))
-    for rows in in_parts(states, PIECE_ROWS):
+    cluster, name = _subject(statements[0]).values()
+    # What a broker says of no group, as an error, has none.
+    configs = terms.configs.get(cluster) if name else None
+    configured = configs.rows(cluster, name) if configs else ()
+    for rows in in_parts(chain(group.client_states(statements), configured), PIECE_ROWS):
         yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
-    clusters = {each.cluster for each in statements[:1]}
-    mapped = {topic: first for (of, topic), first in terms.mapped.items() if of in clusters}
-    polled = ((time, *each) for time, each in as_clients_see(group.offsets, mapped))
+    as_polled = as_clients_see(group.offsets, cluster, terms.mapped)
+    polled = ((time, *each) for time, each in as_polled)
     for offsets in in_parts(polled, PIECE_ROWS):
         names = ("snapshot_time", *Offset._fields)
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
         yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **_subject(statements[0]))
     if group.polls:
         yield from _poll_tables(group, terms)
-
-
-def _of_brokers(one: Iterable[Statement], terms: SnapshotTerms) -> Iterator[dict[str, Any]]:
-    """The rows of whether brokers have a configuration of the group that a statement is about."""
-    for cluster, group in (_subject(each).values() for each in one):
-        configs = terms.configs.get(cluster)
-        # What a broker says of no group, as an error, has none.
-        if group and configs is not None and group not in configs.always:
-            yield from config_rows(cluster, group, configs.by_broker)
 
 
 def _subject(statement: Statement) -> dict[str, str]:
@@ -239,8 +202,7 @@ class _Group:
                 self._empty[_round(statement), name] = statement, self._consume_from_where
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
-        # Two brokers may have one name, each with a list of its own.
-        key = _round(poll), (*broker, poll.source.broker_addr)
+        key = _round(poll), _asked(poll)
         if (earlier := self.polls.pop(key, None)) is not None:
             self.first_polled.setdefault(key, earlier.collected_at)
         self.polls[key] = poll
@@ -255,6 +217,11 @@ class _Group:
 def _broker(poll: Statement) -> Broker:
     # A poll without either is refused when its line is read, as is one without its round.
     return cast("Broker", (poll.source.broker_name, poll.source.broker_id))
+
+
+def _asked(poll: Statement) -> _Asked:
+    """Two brokers may have one name, each with a list of its own."""
+    return *_broker(poll), poll.source.broker_addr
 
 
 def _round(statement: Statement) -> Instant:
@@ -276,8 +243,7 @@ def _poll_tables(group: _Group, terms: SnapshotTerms) -> Iterator[tuple[str, pa.
     for some in in_parts(polls, PIECE_ROWS):
         rows = []
         for poll in some:
-            asked = (*_broker(poll), poll.source.broker_addr)
-            first = group.first_polled.get((_round(poll), asked))
+            first = group.first_polled.get((_round(poll), _asked(poll)))
             rows.append(_broker_poll(poll, lists) | {"first_collected_at": first})
             if lists.rows >= PIECE_ROWS:
                 yield HEARTBEATS.name, lists.take_heartbeats(**subject)

@@ -26,25 +26,27 @@ _Physical: TypeAlias = tuple[str, int]
 
 
 def as_clients_see(
-    polled: Polled, mapped: Mapping[str, FirstMapped]
+    polled: Polled, cluster: str, mapped: Mapping[tuple[str, str], FirstMapped]
 ) -> Iterator[tuple[Instant, Offset]]:
     """The offsets, of static topics by logical queue, round by round.
 
-    ``mapped``: by static topic where its logical queues lie. A physical queue in which no logical
-    one is written any more has no row: what nobody consumed of it waits in the logical one. Offsets
-    that are of logical queues already, as mqadmin and the dashboard make them
+    ``mapped``: by cluster and static topic where its logical queues lie. A physical queue in which
+    no logical one is written any more has no row: what nobody consumed of it waits in the logical
+    one. Offsets that are of logical queues already, as mqadmin and the dashboard make them
     (``MQAdminUtils.convertPhysicalConsumeStats`` 5.3.3), stay as they are.
 
     Worked example: 500 messages lie in the first queue of a logical one, and 480 are consumed, when
     it moves. Of the next 30 none is consumed before these: it has 530 messages, and 480 consumed.
     """
-    topics = {topic: _Topic(first) for topic, first in mapped.items()}
+    every = {topic for queues in polled.values() for topic, *_ in queues}
+    topics = {name: _Topic(first) for name in every if (first := mapped.get((cluster, name)))}
     for round_, queues in sorted(polled.items(), key=itemgetter(0)):
         physical: dict[str, list[Offset]] = defaultdict(list)
         others: list[Offset] = []
         for offset in queues.values():
-            is_logical = offset.broker_name.startswith(MOCK_BROKER_PREFIX)
-            is_other = is_logical or offset.topic not in topics
+            is_other = offset.topic not in topics or offset.broker_name.startswith(
+                MOCK_BROKER_PREFIX
+            )
             (others if is_other else physical[offset.topic]).append(offset)
         # A rate is that of all queues of an answer, some of which get another broker's name.
         mixed = {offset.broker_name for offset in chain.from_iterable(physical.values())}

@@ -89,7 +89,9 @@ def _polls(dossier: Dossier) -> Iterator[Any]:
 
 def _contents(dossier: Dossier) -> Iterator[Any]:
     for list_id, topics in dossier.list_topics.items():
-        connections = sorted(zip(*dossier.list_members[list_id](), strict=True))
+        connections = sorted(map(_CONNECTION, dossier.list_records[list_id]))
+        listed = sorted(zip(*dossier.list_members[list_id](), strict=True))
+        assert listed == [each[:2] for each in connections]
         yield "member_list", (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
     for topic, runs in dossier.routes.items():
         for run in runs:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from jobs.dumps.statement import ConfigAnswer, LineSource, Statement
-from jobs.snapshots.groups import ClusterConfigs, SnapshotTerms, group_tables
+from jobs.dumps.reading import Counts
+from jobs.dumps.statement import LineSource, Statement
+from jobs.snapshots.configs import ClusterConfigs
+from jobs.snapshots.groups import SnapshotTerms, group_tables
 
 
 def rows_of(group, *answers):
     """(broker, whether it has the group) of each answer of two brokers."""
-    configured = {
-        ("C", name): {n: ConfigAnswer(n, groups) for n, groups in enumerate(of_broker)}
-        for name, of_broker in zip("ab", answers, strict=True)
-    }
-    terms = SnapshotTerms(130, configs=ClusterConfigs.by_cluster(configured))
+    counts = Counts()
+    for name, of_broker in zip("ab", answers, strict=True):
+        for n, groups in enumerate(of_broker):
+            counts.add_configured(("C", groups), {(name, n): n})
+    terms = SnapshotTerms(130, configs=ClusterConfigs.by_cluster(counts.configured))
     statement = Statement("subscription_group", "C", group, 0, 0, 0, LineSource("a", 0), None)
     return [
         (row["broker_name"], row["source"])
@@ -22,7 +24,7 @@ def rows_of(group, *answers):
     ]
 
 
-HAS, NOT = frozenset({"G", "H"}), frozenset({"H"})
+HAS, NOT = ("G", "H"), ("H",)
 
 
 def test_a_group_that_some_broker_always_has_makes_no_rows():
@@ -37,3 +39,20 @@ def test_a_group_that_some_broker_always_has_makes_no_rows():
 
 def test_an_answer_that_is_about_no_group_makes_no_rows():
     assert rows_of("", [HAS], [HAS]) == []
+
+
+def test_of_two_answers_in_one_round_the_later_one_counts():
+    counts = Counts()
+    counts.add_configured(("C", NOT), {("a", 0): 5, ("a", 1): 9})
+    counts.add_configured(("C", HAS), {("a", 0): 4, ("a", 1): 10})
+    configs = ClusterConfigs.by_cluster(counts.configured)["C"]
+    assert [row["source"] for row in configs.rows("C", "G")] == ["NOT_CONFIGURED", "CONFIGURED"]
+
+
+def test_lists_that_repeat_themselves_are_one_of_all_rounds_and_masters():
+    parts = [Counts(), Counts()]
+    for number, part in enumerate(parts):
+        for name in "ab":
+            part.add_configured(("C", HAS), {(name, number): number})
+    whole = Counts.of(parts).configured
+    assert whole == {("C", HAS): {(name, n): n for n in range(2) for name in "ab"}}
