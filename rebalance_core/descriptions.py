@@ -67,11 +67,16 @@ def _sentences(*parts: str) -> str:
 
 
 _SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
+#: Duplicates of which the lock of a group in order lets one client read.
+_LOCKED = "LOCKED"
 #: The sentence of a finding about its queues, by kind and by how it is so.
 _EFFECTS: Mapping[tuple[str, str], str] = {
     (DUPLICATE, _SURELY): "{queues} [is|are] taken by several",
     (DUPLICATE, _AT_TIMES): "{queues} [is|are] at times taken by several",
     (DUPLICATE, _PERHAPS): "{queues} [is|are] perhaps taken by several",
+    (_LOCKED, _SURELY): "{queues} [is|are] computed by several; the lock lets one of them read",
+    (_LOCKED, _AT_TIMES): "{queues} [is|are] at times computed by several; the lock lets one of "
+    "them read",
     (ORPHANED, _SURELY): "{queues} [is|are] taken by nobody",
     (ORPHANED, _AT_TIMES): "{queues} [is|are] at times taken by nobody",
     (ORPHANED, _PERHAPS): "{queues} [is|are] perhaps taken by nobody",
@@ -91,6 +96,26 @@ def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
             queues = {finding.queue for finding in found}
             parts.append(taken_by(kind, queues, _SURELY if sure else possibly))
     return _sentences(*parts)
+
+
+def _effect_in(state: State, findings: list[Finding]) -> str:
+    """The same; where the members consume in order, a broker gives the lock of a queue to one
+    client id (``RebalanceLockManager`` 4.9.4 to 5.3.3), whoever computes it.
+    """
+    locked = [each for each in findings if state.locks_at_master and _are_of_ids(each)]
+    others = [each for each in findings if each not in locked]
+    if not locked:
+        return _effect(findings)
+    sure = all(finding.certainty == "CERTAIN" for finding in locked)
+    queues = {finding.queue for finding in locked}
+    return _sentences(taken_by(_LOCKED, queues, _SURELY if sure else _AT_TIMES), _effect(others))
+
+
+def _are_of_ids(finding: Finding) -> bool:
+    """True if each of several that claim the queue is a client id of its own."""
+    ids = {each.client_id for each in finding.claimants}
+    processes = sum(each.processes for each in finding.claimants)
+    return finding.kind == DUPLICATE and len(ids) == processes > 1
 
 
 #: The remedy of members that use assign(): nothing else divides their queues.
@@ -225,7 +250,7 @@ def _strategies(situation: Situation, findings: list[Finding]) -> Description:
     if len(users) == 1:
         who = Text("{users} with different parameters", users=who)
     remedy = _one_strategy(situation.state, [strategy for _, strategy in in_use])
-    return Description(_sentences(who, _effect(findings)), remedy, others)
+    return Description(_sentences(who, _effect_in(situation.state, findings)), remedy, others)
 
 
 def _who_uses(
@@ -377,7 +402,7 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
                 "a client asks a random broker at every rebalance, so the shares change from one "
                 "to the next"
             ),
-            _effect(findings),
+            _effect_in(state, findings),
         ),
         Text(
             "check whether {these_brokers} can be reached from {these_clients} (network, firewall, "
@@ -469,12 +494,26 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
         )
         for name, client_ids in sorted(forgetting.items())
     ]
+    harmless = [] if findings else [*_would_lack(state, lost)]
     return Description(
-        _sentences(differ, *forgotten, _effect(findings)),
+        _sentences(differ, *forgotten, *harmless, _effect_in(state, findings)),
         remedy,
         client_ids=tuple(sorted(set[str]().union(*forgetting.values()))),
         broker_names=brokers,
     )
+
+
+def _would_lack(state: State, lost: Collection[str]) -> Iterator[Text]:
+    """What a client would lack that starts with a nameserver whose route lacks a broker."""
+    for route in state.topic_routes:
+        lacks = sorted({*lost}.difference(each.broker_name for each in route.brokers))
+        if route.brokers and lacks:
+            yield Text(
+                "no queue of the group shows it today: a client that starts with {nameserver} "
+                "reads nothing of {brokers}",
+                nameserver=route.namesrv_addr,
+                brokers=_and(lacks),
+            )
 
 
 def _route(route: TopicRoute) -> Text:

@@ -99,9 +99,10 @@ def _latent_faults(
 _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
     descriptions.EXPRESSION_MISMATCH: lambda state, _: len(descriptions.filter_users(state)) > 1,
     # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet. Who
-    # chooses its queues divides none by a route.
+    # chooses its queues divides none by a route. The topics of a group say it for its retry topic.
     repairs.ROUTE_DIVERGENCE: lambda state, coverage: (
         coverage not in (findings.TOO_MANY_QUEUES, findings.QUEUES_CHOSEN)
+        and not is_own_retry_topic(state.topic, state.consumer_group)
         and len({readable_queues(state.topic, route) for route in state.topic_routes}) > 1
     ),
     # Nothing is computed without the route, and yet some member reads what others do not.

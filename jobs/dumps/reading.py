@@ -103,9 +103,9 @@ class Counts:
     each kind. ``refused_by``: by slice those of each sender, but for damage and for what is of
     another time than most. ``answers``: the lines of each server, by kind and error, of lists and
     of ``ERRORS``. ``left_out``: by cluster and what it is the number that a collector left
-    out in each round. ``clusters``: by cluster and broker name those in which nameservers have the
-    name, where they are several. ``damage``: by slice. ``endings``: by slice why its file lacks
-    lines.
+    out in each round. ``clusters``: by cluster and broker name those in which a nameserver has the
+    name, in each round in which they are several. ``damage``: by slice. ``endings``: by slice why
+    its file lacks lines.
     ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
     ``collected_at``. ``mapped``: by cluster and static topic where its logical queues lie.
@@ -121,7 +121,7 @@ class Counts:
     refused_by: dict[int, dict[LineSender, RefusedLines]] = field(default_factory=dict)
     answers: Counter[LineSender] = field(default_factory=Counter)
     left_out: dict[tuple[str, str], dict[Instant, int]] = field(default_factory=dict)
-    clusters: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    clusters: dict[tuple[str, str], dict[Instant, set[str]]] = field(default_factory=dict)
     damage: dict[int, Damage] = field(default_factory=dict)
     endings: dict[int, Text] = field(default_factory=dict)
     days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
@@ -146,8 +146,9 @@ class Counts:
             for key, of_rounds in part.left_out.items():
                 for round_, number in of_rounds.items():
                     whole.add_left_out(key, round_, number)
-            for of_name, clusters in part.clusters.items():
-                whole.clusters.setdefault(of_name, set()).update(clusters)
+            for of_name, in_rounds in part.clusters.items():
+                for round_, clusters in in_rounds.items():
+                    whole.add_clusters(of_name, round_, clusters)
             for number, damage in part.damage.items():
                 whole.damage.setdefault(number, Damage()).add(damage)
             whole.endings |= part.endings
@@ -194,6 +195,12 @@ class Counts:
             key = key[0], _OTHERS_LEFT_OUT
         of_rounds = self.left_out.setdefault(key, {})
         of_rounds[round_] = max(number, of_rounds.get(round_, 0))
+
+    def add_clusters(
+        self, of_name: tuple[str, str], round_: Instant, clusters: Iterable[str]
+    ) -> None:
+        """Adds the clusters in which a nameserver has a broker name in a round."""
+        self.clusters.setdefault(of_name, {}).setdefault(round_, set()).update(clusters)
 
 
 @dataclass(frozen=True)
@@ -301,7 +308,8 @@ class _Reading:
             content = statement.content
             if isinstance(content, SharedName):
                 of_name = statement.cluster, content.broker_name
-                self._counts.clusters.setdefault(of_name, set()).update(content.clusters)
+                round_ = statement.snapshot_time or statement.collected_at
+                self._counts.add_clusters(of_name, round_, content.clusters)
                 continue
             if isinstance(content, LeftOut):
                 round_ = statement.snapshot_time or statement.collected_at

@@ -23,7 +23,7 @@ from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
 
-from ..declared.instants import Instant
+from ..declared.instants import SECOND, Instant
 from ..declared.kinds import DUPLICATE_BROKER_NAME
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .answers import BRIDGED_AT_LEAST, longest_bridge
@@ -33,10 +33,29 @@ from .dossier import AddressSeen, Broker, Dossier, Namesakes, PollRun, QueueOffs
 from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings
 from .in_words import zoned_clock
+from .intervals import usual_gap
+from .terms import ClustersOfName
 
 #: An address that came so many times is asked in turn with another such; one comes back after a
 #: failover that was taken back, too.
 _TURNS = 2
+#: A nameserver takes a broker out of a cluster when it leaves, and one that is silent after 120 s,
+#: by a search each 5 or 10 s (``RouteInfoManager.scanNotActiveBroker`` 4.9.4 to 5.3.3).
+_FORGOTTEN_AFTER: Instant = 130 * SECOND
+
+_EACH_ITS_OWN = Text(
+    "each of them has its own members, messages and offsets: what one of them lacks is not missing"
+)
+#: ``unRegisterBroker`` 5.3.3 takes the name out of the cluster that the last broker of it names.
+_OR_MOVED = Text(
+    "or one broker moved while others of its name ran: then a nameserver has its old cluster until "
+    "it is restarted"
+)
+_REMEDY = Text(
+    "give one of these brokers another name (brokerName in its configuration) and restart it: "
+    "its messages and the offsets of its groups stay. Brokers that share a nameserver need "
+    "different names, in different clusters too"
+)
 
 
 class _Seen(NamedTuple):
@@ -267,51 +286,96 @@ def _of_one(
 
 
 def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
-    """One fault for each name that several brokers have, with the first topic that is on it."""
+    """One fault for each name that several brokers have, with the first topic that is on it.
+
+    The addresses show it that come in turn, or a nameserver that has the name in two clusters: of
+    a broker that moved it has the old one until its connection there is over, and not for long.
+    """
     of_brokers, faults = topics_by_broker(case.dossier), []
-    for names in case.dossier.namesakes:
-        topics = of_brokers.get(names.broker[0], set()) & case.situations.by_topic.keys()
-        if topics:
+    of_names = {each.broker[0]: each for each in case.dossier.namesakes}
+    shared = {
+        name: each
+        for (cluster, name), each in case.terms.clusters_of_names.items()
+        if cluster == case.dossier.cluster
+    }
+    for name in sorted(of_names.keys() | shared.keys()):
+        topics = of_brokers.get(name, set()) & case.situations.by_topic.keys()
+        names, clusters = of_names.get(name), shared.get(name)
+        extent = _of_addresses(case, names) if names else clusters and _of_clusters(case, clusters)
+        if topics and extent:
             topic = min(topics, key=lambda each: (is_retry_topic(each), each))
-            faults.append(_fault(case, names, topic))
+            evidence = [*_said_of(case, name, names, clusters), _EACH_ITS_OWN]
+            if not names:
+                evidence.append(_OR_MOVED)
+            fault = FaultEpisode(topic, extent, DUPLICATE_BROKER_NAME, joined(evidence), _REMEDY)
+            faults.append(replace(fault, broker_names=(name,)))
     return found.plus(faults)
 
 
-def _fault(case: Case, names: Namesakes, topic: str) -> FaultEpisode:
-    """The fault of a name: from when a second address came until one alone was seen."""
-    (name, broker_id), addresses = names
-    _, first, *_ = sorted(each.rounds[0] for each in addresses)
-    *_, last, _ = sorted(each.rounds[-1] for each in addresses)
-    rarest = max(int(np.diff(each.rounds).max()) for each in addresses)
-    ongoing = case.snapshots[-1] - last <= 2 * rarest
+def _of_addresses(case: Case, names: Namesakes) -> Extent:
+    """From when a second address came until one alone was seen."""
+    _, first, *_ = sorted(each.rounds[0] for each in names.addresses)
+    *_, last, _ = sorted(each.rounds[-1] for each in names.addresses)
+    rarest = max(int(np.diff(each.rounds).max()) for each in names.addresses)
+    return _extent(case, first, last, rarest, case.persistence_seconds)
+
+
+def _of_clusters(case: Case, shared: ClustersOfName) -> Extent | None:
+    """From the first round to the last one in which a nameserver has the name in several clusters;
+    None: it was over when a broker that moved is, or was in no round of the group.
+    """
+    times = [each for each in case.snapshots if shared.first <= each <= shared.last]
+    if not times:
+        return None
+    apart = usual_gap(np.diff(case.snapshots))
+    extent = _extent(case, times[0], times[-1], apart, _FORGOTTEN_AFTER // SECOND)
+    return extent if extent.lasts or extent.ongoing else None
+
+
+def _extent(
+    case: Case, first: Instant, last: Instant, apart: Instant, least_seconds: int
+) -> Extent:
+    """``apart``: so far apart are rounds that show it."""
+    ongoing = case.snapshots[-1] - last <= 2 * apart
     seen = sum(first <= each <= last for each in case.snapshots)
-    lasts = persistence(first, last, case.persistence_seconds)
-    evidence = [
-        Text(
+    return Extent(first, last, seen, persistence(first, last, least_seconds), ongoing)
+
+
+def _said_of(
+    case: Case, name: str, names: Namesakes | None, shared: ClustersOfName | None
+) -> Iterator[Text]:
+    if names:
+        yield Text(
             "{number} brokers have the name {broker}, and each that registers with a nameserver "
             "takes the place of the other: {addresses}",
-            number=len(addresses),
-            broker=named_broker(name, broker_id),
-            addresses=list_of(map(_in_words, addresses)),
-        ),
-        Text(
-            "each of them has its own members, messages and offsets: what one of them lacks is "
-            "not missing"
-        ),
-    ]
-    if clusters := case.terms.clusters_of_names.get((case.dossier.cluster, name)):
-        in_clusters = Text(
-            "the nameservers have the name in the clusters {clusters}", clusters=list_of(clusters)
+            number=len(names.addresses),
+            broker=named_broker(*names.broker),
+            addresses=list_of(map(_in_words, names.addresses)),
         )
-        evidence.insert(1, in_clusters)
-    remedy = Text(
-        "give one of these brokers another name (brokerName in its configuration) and restart it: "
-        "its messages and the offsets of its groups stay. Brokers that share a nameserver need "
-        "different names, in different clusters too"
+    if not shared:
+        return
+    clusters = list_of(shared.clusters)
+    if names:
+        yield Text(
+            "the nameservers have the name in the clusters {clusters}",
+            clusters=clusters,
+        )
+        return
+    yield Text(
+        "the nameservers have {broker} in the clusters {clusters}: several brokers have this name, "
+        "and each that registers takes the place of the other",
+        broker=name,
+        clusters=clusters,
     )
-    extent = Extent(first, last, seen, lasts, ongoing)
-    kind = DUPLICATE_BROKER_NAME
-    return FaultEpisode(topic, extent, kind, joined(evidence), remedy, broker_names=(name,))
+    given = (
+        each for runs in case.dossier.routes.values() for run in runs for each in run.addresses
+    )
+    masters = {each.addr for each in given if each.broker == (name, MASTER_ID)} - {""}
+    met = list_of(sorted(masters))
+    if len(masters) == 1:
+        yield Text("all rounds met {address}; where the other one is, none shows", address=met)
+    elif masters:
+        yield Text("rounds met {addresses}", addresses=met)
 
 
 def _in_words(address: AddressSeen) -> Text:

@@ -655,7 +655,11 @@ def _is_long_over(event: Row, at: Instant) -> bool:
 def _explain(
     events: Sequence[Row], tables: Mapping[str, Sequence[Row]], snapshots: Sequence[Instant]
 ) -> None:
-    """Names in each finding the first event that explains it, and counts there what it cost."""
+    """Names in each finding the first event that explains it, and counts there what it cost.
+
+    Two things that were both there in the first round did not begin together: what was there then
+    is explained by an event of then only where the event brings its cause.
+    """
     in_order = sorted(events, key=lambda event: _EXPLAINING.index(event["kind"]))
     lasting: dict[int, list[tuple[str, Row]]] = defaultdict(list)
     queues: dict[tuple[int, str], set[tuple[str, str, int]]] = defaultdict(set)
@@ -666,7 +670,16 @@ def _explain(
             if kind == kinds.STALLED or kind in BY_OFFSETS:
                 # Two polls show it together: it began after the first of them.
                 since = next(iter(snapshots[bisect_right(snapshots, since) :][:1]), since)
-            event = next((each for each in in_order if _explains(each, row, since)), None)
+            were_there = row["first_seen"] <= snapshots[0]
+            event = next(
+                (
+                    each
+                    for each in in_order
+                    if _explains(each, row, since)
+                    and (_brings(each, row) or not were_there or each["begins"] > snapshots[0])
+                ),
+                None,
+            )
             row["event_id"] = event and event["event_id"]
             if event is None:
                 continue
@@ -739,8 +752,7 @@ def _explains(event: Row, finding: Row, since: Instant) -> bool:
         return False
     if kind in kinds.OF_ONE_GROUP:
         return True
-    causes = {*finding.get("causes", ()), finding.get("fault")}
-    if not _EXPLAINS.get(kind, set()).isdisjoint(causes):
+    if _brings(event, finding):
         return finding["topic"] in event["topics"]
     if kind in _OF_BROKERS:
         brokers = {finding.get("broker_name"), *finding.get("broker_names", ())}
@@ -750,6 +762,12 @@ def _explains(event: Row, finding: Row, since: Instant) -> bool:
         is_passing = followed and _passed(finding) and finding["topic"] in event["topics"]
         return is_passing or (event["subject"] in brokers and (is_stall or followed))
     return kind == kinds.TOPIC_RESIZED and finding["topic"] in event["topics"]
+
+
+def _brings(event: Row, finding: Row) -> bool:
+    """True if the finding has a cause, or is a fault, that an event of this kind brings."""
+    causes = {*finding.get("causes", ()), finding.get("fault")}
+    return not _EXPLAINS.get(event["kind"], set()).isdisjoint(causes)
 
 
 def _is_lasting(finding: Row) -> bool:

@@ -2,7 +2,10 @@
 
 A broker gives the offsets of the topics of which it has some (``whichTopicByConsumer`` of
 ``ConsumerOffsetManager`` 4.9.4 to 5.3.3): an empty answer after one with offsets is the loss of all
-of them. Clients that run commit what they know within 5 s; a group that is away begins anew.
+of them. Clients that run commit what they know within 5 s; a group that is away begins anew. So do
+clients that run where the route lacked the broker for a while: they drop its queues, and what they
+know of them (``RebalanceImpl.truncateMessageQueueNotMyTopic``, ``removeUnnecessaryMessageQueue``
+4.9.4 to 5.3.3). What they read again the broker counts (see ``read_twice``).
 """
 
 from bisect import bisect_left
@@ -46,10 +49,30 @@ _SOMEWHERE = Text(
     "at its next start the group reads from the beginning or from the end, as consumeFromWhere of "
     "its members says"
 )
+_STORE = Text(
+    "find out who deleted the offsets, or why config/consumerOffset.json of the broker did not "
+    "outlive a restart (a volume, not the container's own disk); the consumers have to bear "
+    "messages that come twice"
+)
+#: A broker takes a sample of what it gave each 10 s and gives the rate of the last minute, as far
+#: as it has run: of one sample alone too (``StatsItem`` 4.9.4 to 5.3.3).
+_SAMPLE, _MINUTE = 10 * SECOND, 60 * SECOND
+#: What is read again shows in the rates for so long: clients find the broker again within 50 s.
+_SHOWN_FOR = 120 * SECOND
+#: A few messages show nothing.
+_FEWEST_MESSAGES = 100
 _BY_POP = Text(
     "by POP the broker itself keeps the offsets, and begins anew with the next request: messages "
     "may be read again"
 )
+
+
+class _ReadAgain(NamedTuple):
+    """At least so many messages, and the messages a second that the broker gave at that time."""
+
+    messages: int
+    at: Instant
+    rate: float
 
 
 class _Loss(NamedTuple):
@@ -64,6 +87,10 @@ class _Loss(NamedTuple):
     ongoing: bool
     #: The queues of one topic whose offsets were lost.
     queues: Sequence[QueueOffsets]
+    #: Members ran, and committed again what they knew, or began anew.
+    came_back: bool = False
+    #: What the group read again from the broker, as far as rates show it.
+    again: _ReadAgain | None = None
 
     @property
     def waiting(self) -> int:
@@ -78,8 +105,8 @@ def offsets_gone(case: Case, found: GroupFindings) -> GroupFindings:
 
     It is there at once: what comes of it can be kept off until the group starts. It is none where
     the route has no queue of the topic on the broker any more; where members run that do not
-    subscribe to it, for a broker leaves such topics out; and where the group was there again with
-    what it knew.
+    subscribe to it, for a broker leaves such topics out; where the group was there again with what
+    it knew; and where the group was deleted.
 
     Worked example: until 10:04 a broker has the offsets of a group that is away, at 10:05 it gives
     none, after a restart without its consumerOffset.json.
@@ -101,8 +128,11 @@ def _losses(case: Case) -> Iterator[tuple[str, _Loss]]:
                 had = [each for each in queues if _committed(each, rounds[0]) > 0]
                 begins, ongoing = of_broker[rounds[-1]], place == len(polls)
                 loss = _Loss(name, polls[place - 1], rounds, begins, ongoing, had)
-                if had and _is_read_there(case, topic, loss) and not _came_back(case, loss):
-                    yield topic, loss
+                if not had or not _is_read_there(case, topic, loss) or _is_deleted(case, loss):
+                    continue
+                again = _read_again(case, loss)
+                if again or not _came_back(case, loss):
+                    yield topic, loss._replace(came_back=_came_back(case, loss), again=again)
 
 
 def _committed(queue: QueueOffsets, before: Instant) -> int:
@@ -135,6 +165,46 @@ def _came_back(case: Case, loss: _Loss) -> bool:
     return bool(case.dossier.lists_between(since, until)) and not (loss.ongoing and lasts)
 
 
+def _is_deleted(case: Case, loss: _Loss) -> bool:
+    """True if the broker said meanwhile that it had no configuration of the group."""
+    said = case.dossier.configured.get(loss.broker_name, {})
+    return any(not has and loss.before <= at <= loss.rounds[-1] for at, has in said.items())
+
+
+def _read_again(case: Case, loss: _Loss) -> _ReadAgain | None:
+    """The messages that the broker gave soon after the loss beyond those that can be new, at least;
+    None: no rate shows it.
+
+    New is what was not committed before, or was written since. As much as the broker gave a second
+    before it gave anyhow: messages that two read, or what was given before the loss.
+
+    Worked example: 1,000 messages are committed, the rate is 2.0. At the second poll after the loss
+    the broker gave 104.0 a second, in 10 s at least, and 1,020 messages are written: of 1,040 that
+    it gave 20 are new, and 20 it gives in any 10 s. 1,000 were read again.
+    """
+    since, polls = loss.rounds[-1], dict[Instant, tuple[int, int, int]]()
+    queues = [*chain.from_iterable(case.dossier.offsets.values())]
+    for each in (one for one in queues if one.broker_name == loss.broker_name and len(one.given)):
+        columns = (each.times, each.broker_offsets, each.consumer_offsets, each.given)
+        for at, *values in zip(*(column.tolist() for column in columns), strict=True):
+            if at == loss.before or since < at <= since + _SHOWN_FOR:
+                written, committed, rate = polls.get(at, (0, 0, values[2]))
+                polls[at] = (written + values[0], committed + values[1], max(rate, values[2]))
+    _, known, usual = polls.pop(loss.before, (0, 0, -1))
+    given = {at: (written, rate) for at, (written, _, rate) in polls.items() if rate > 0}
+    if usual < 0 or not given:
+        return None
+    found = []
+    for at, (written, rate) in given.items():
+        samples = (at - min(given)) // _SAMPLE
+        seconds = min(max(samples * _SAMPLE, _SAMPLE), _MINUTE) / SECOND
+        new = written - known
+        again = int((rate - usual) / 1000 * seconds) - new
+        if again >= max(_FEWEST_MESSAGES, new):
+            found.append(_ReadAgain(again, at, rate / 1000))
+    return max(found, default=None)
+
+
 def _fault(case: Case, topic: str, losses: Sequence[_Loss]) -> FaultEpisode:
     last, dossier = max(losses, key=lambda each: each.rounds[-1]), case.dossier
     names = sorted({each.broker_name for each in losses})
@@ -150,6 +220,15 @@ def _fault(case: Case, topic: str, losses: Sequence[_Loss]) -> FaultEpisode:
         queues=queues_in_words(queues),
         messages=waiting,
     )
+    if last.came_back:
+        what = Text(
+            "at {time} {broker} answered without any offset of the group, whose members ran; until "
+            "{before} it had those of {queues}",
+            time=zoned_clock(last.rounds[0]),
+            broker=last.broker_name,
+            before=zoned_clock(last.before),
+            queues=queues_in_words(queues),
+        )
     change = last_change(dossier, case.masters_away, last.broker_name, last.before, last.rounds[0])
     starts = _AT_ITS_START.get(last.begins or "", _SOMEWHERE)
     if dossier.request_mode(topic) == POP:
@@ -163,15 +242,30 @@ def _fault(case: Case, topic: str, losses: Sequence[_Loss]) -> FaultEpisode:
         topic=shell_word(topic),
         millis=last.before // 1000,
     )
+    evidence = [what, *([change.what] if change else []), *([] if last.came_back else [starts])]
+    if last.again:
+        evidence.append(_begun_anew(last.broker_name, last.again))
+        remedy = _STORE
     rounds = sorted({*chain.from_iterable(each.rounds for each in losses)})
     ongoing = any(each.ongoing for each in losses)
     extent = Extent(rounds[0], rounds[-1], len(rounds), PERSISTENT, ongoing)
-    evidence = joined([what, *([change.what] if change else []), starts])
     return FaultEpisode(
         topic,
         extent,
         OFFSETS_GONE,
-        evidence,
+        joined(evidence),
         remedy,
         broker_names=tuple(names),
+    )
+
+
+def _begun_anew(broker_name: str, again: _ReadAgain) -> Text:
+    return agreeing(
+        again.messages,
+        "the group began anew there: at least {messages:,} [message was|messages were] read "
+        "again, for {broker} gave {rate:,.1f} a second (consumeTps at {time})",
+        messages=again.messages,
+        broker=broker_name,
+        rate=again.rate,
+        time=zoned_clock(again.at),
     )

@@ -292,7 +292,7 @@ def _situation(
     unreachable = _unreachable(of_lists, every)
     subject = (dossier.cluster, dossier.consumer_group, topic)
     seen = (*subject, given_lists, patches, process_counts, unreachable)
-    locks = bool(dossier.consumes_in_order) and not all(broker.has_master for broker in every)
+    locks = bool(dossier.consumes_in_order)
     text = value_text((*seen, given, mode, *["locks"] * locks))
     id_ = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
     return TopicSituation(id_, *seen, routes, mode, locks)

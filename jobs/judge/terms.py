@@ -7,6 +7,7 @@ PyArrow.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..config.masking import Masking
 from ..declared.instants import Instant
@@ -25,6 +26,16 @@ class KnownIssueTerms:
     kinds: frozenset[str] | None
 
 
+class ClustersOfName(NamedTuple):
+    """The clusters in which a nameserver has one broker name, and the first and the last round in
+    which they were several.
+    """
+
+    clusters: Sequence[str]
+    first: Instant
+    last: Instant
+
+
 @dataclass(frozen=True)
 class Terms:
     """The settings that decide, as plain values; see docs/settings.md."""
@@ -41,7 +52,7 @@ class Terms:
     never_asked: frozenset[tuple[str, str]] = frozenset()
     #: The clusters of which most rows were refused: they are not judged.
     lost_clusters: frozenset[str] = frozenset()
-    #: The clusters of each broker name that nameservers have in several, by cluster and name.
-    clusters_of_names: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    #: The broker names that nameservers have in several clusters, by cluster and name.
+    clusters_of_names: Mapping[tuple[str, str], ClustersOfName] = field(default_factory=dict)
     #: The last round of each cluster, about whichever group.
     last_rounds: Mapping[str, Instant] = field(default_factory=dict)

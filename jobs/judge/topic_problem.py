@@ -509,9 +509,12 @@ class TopicProblem:
 
     def _began_with(self, events: Sequence[Row]) -> Text | None:
         """The event with which it began, in words: that of what began first, or while clients
-        followed it. What is open since an earlier run began with none of this one.
+        followed it, of what its severity is of. What is open since an earlier run began with none
+        of this one.
         """
-        rows = [*self._times, *(row for each in self.leading for row in each.rows)]
+        every = [*self._times, *(row for each in self.leading for row in each.rows)]
+        worst = max(kinds.SEVERITIES.index(row["severity"]) for row in every)
+        rows = [row for row in every if kinds.SEVERITIES.index(row["severity"]) == worst]
         first = min(row.get("open_since") or row["first_seen"] for row in rows)
         named = (row for row in rows if row["first_seen"] <= first + FOLLOW_TIME)
         found = (event_of(events, row) for row in named if row.get("event_id") is not None)

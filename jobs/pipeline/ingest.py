@@ -35,7 +35,7 @@ from ..texts.shown import visible
 from ..verdict.gaps import Gap, packed
 from ..verdict.left_out import LeftOutRounds, packed_left_out
 from .lost_lines import losses, too_much
-from .terms_of_settings import packed_clusters
+from .terms_of_settings import ClusterRounds, packed_clusters
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
@@ -48,8 +48,8 @@ class IngestCounts:
     """Counts of what came in. ``lines`` = lines read + ``quarantined``, always.
 
     ``incomplete``: what of the files is missing. ``left_out``: by cluster and what it is the number
-    that a collector left out in each round. ``clusters``: by cluster and broker name those that
-    nameservers have the name in, where they are several.
+    that a collector left out in each round. ``clusters``: by cluster and broker name those in
+    which a nameserver has the name, in each round in which they are several.
     """
 
     files: int
@@ -58,7 +58,7 @@ class IngestCounts:
     quarantined: int
     incomplete: Sequence[Gap] = field(default=(), compare=False)
     left_out: LeftOutRounds = field(default_factory=dict, compare=False)
-    clusters: Mapping[tuple[str, str], Iterable[str]] = field(default_factory=dict, compare=False)
+    clusters: ClusterRounds = field(default_factory=dict, compare=False)
 
     def summary(self) -> dict[str, Any]:
         """The entry of the manifest of an ingest."""

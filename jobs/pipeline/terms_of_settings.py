@@ -2,27 +2,38 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 from rebalance_core import StrategyRule, StrategyRules
 
 from ..config.known_issues import KnownIssue
 from ..config.settings import Settings
-from ..judge.terms import KnownIssueTerms, Terms
+from ..declared.instants import Instant
+from ..judge.terms import ClustersOfName, KnownIssueTerms, Terms
 
 #: The key of the summary of an ingest.
 _CLUSTERS = "clusters_of_names"
 
+#: By cluster and broker name the clusters in which a nameserver has the name, round by round.
+ClusterRounds: TypeAlias = Mapping[tuple[str, str], Mapping[Instant, Iterable[str]]]
 
-def packed_clusters(clusters: Mapping[tuple[str, str], Iterable[str]]) -> dict[str, Any]:
+
+def packed_clusters(clusters: ClusterRounds) -> dict[str, Any]:
     """The clusters of broker names that are in several, as the summary of an ingest has them."""
-    rows = [[*of_name, sorted(each)] for of_name, each in sorted(clusters.items())]
+    rows = [
+        [*of_name, sorted({*chain(*rounds.values())}), min(rounds), max(rounds)]
+        for of_name, rounds in sorted(clusters.items())
+    ]
     return {_CLUSTERS: rows} if rows else {}
 
 
-def clusters_of_names(ingested: Mapping[str, Any] | None) -> dict[tuple[str, str], list[str]]:
+def clusters_of_names(ingested: Mapping[str, Any] | None) -> dict[tuple[str, str], ClustersOfName]:
     """The same, by cluster and name."""
-    return {(cluster, name): each for cluster, name, each in (ingested or {}).get(_CLUSTERS, ())}
+    return {
+        (cluster, name): ClustersOfName(*each)
+        for cluster, name, *each in (ingested or {}).get(_CLUSTERS, ())
+    }
 
 
 def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Terms:

@@ -239,3 +239,76 @@ def test_a_group_that_began_anew_at_the_beginning_went_back(audit):
     (gone,), (back,) = of_kind(found), of_kind(found, "OFFSETS_WENT_BACK")
     assert (gone["last_seen"], gone["ongoing"]) == (instant(600), False)
     assert (back["last_seen"], back["broker_names"]) == (instant(660), ["broker-a"])
+
+
+# ---------------------------------------------------------------- members that run
+
+BACK = 6
+
+
+def rates(of_minute):
+    """At 10:05 broker-a does not answer, and at 10:06 it has no offset: members that run commit
+    what they know. Each queue gets 100 messages a minute, which is 6.7 a second for all four.
+    ``of_minute``: the rates that broker-a gives from 10:07 on; it gives those of a minute.
+    """
+
+    def lines(minute):
+        yield from asked(minute)
+        for name in ("broker-a", "broker-b"):
+            if name == "broker-a" and minute in (BACK - 1, BACK):
+                if minute == BACK:
+                    yield offsets(60 * minute + 11, name, {})
+                continue
+            tps = of_minute.get(minute, 6.7) if name == "broker-a" else 6.7
+            now = (100 * minute + 1_009, 100 * minute + 1_000)
+            yield offsets(60 * minute + 11, name, now, tps=tps)
+
+    return (each for minute in MINUTES for each in lines(minute))
+
+
+def test_members_that_run_and_begin_anew_read_again_what_the_broker_counts(audit):
+    """At 10:04 1,400 messages of each queue are committed; at 10:07 broker-a gave 606.7 a second
+    in 10 s at least. Of these 6,000, and some, 4 times 309 can be new.
+    """
+    (fault,) = of_kind(audit(rates({7: 606.7, 8: 100.0})))
+    assert fault["evidence"].startswith(
+        "at 10:06:00 UTC broker-a answered without any offset of the group, whose members ran; "
+        "until 10:04:00 UTC it had those of queues 0-3 of broker-a"
+    )
+    again = 6_000 - 4 * 309
+    assert f"at least {again:,} messages were read again" in fault["evidence"]
+    assert "gave 606.7 a second" in fault["evidence"]
+    assert "at its next start" not in fault["evidence"]
+    assert (fault["severity"], fault["ongoing"]) == ("WARNING", False)
+    assert "resetOffsetByTime" not in fault["remedy"]
+
+
+@pytest.mark.parametrize(
+    "of_minute",
+    [
+        # They kept what they know, as members that use assign() do.
+        {},
+        # They catch up with what came meanwhile.
+        {7: 124.0, 8: 20.0},
+        # Two read each queue, before it too.
+        dict.fromkeys(range(15), 13.4),
+        # The broker caught up before it, and its rates go on.
+        dict.fromkeys((4, 7), 606.7),
+    ],
+)
+def test_rates_that_are_new_messages_show_nothing_read_again(audit, of_minute):
+    assert of_kind(audit(rates(of_minute))) == []
+
+
+def test_a_group_that_was_deleted_with_its_offsets_has_none_to_lose(audit):
+    """From 10:08 on broker-a has neither its offsets nor its configuration, nor has broker-b."""
+
+    def lines(minute):
+        yield from asked(minute, is_listed, lost)
+        for number, name in enumerate(("broker-a", "broker-b")):
+            groups = {} if minute >= LOST else {"G": {"groupName": "G"}}
+            body = {"subscriptionGroupTable": {"OTHER": {"groupName": "OTHER"}} | groups}
+            given = of_broker("subscription_group", 60 * minute + 20 + number, name, body)
+            yield {key: value for key, value in given.items() if key != "consumer_group"}
+
+    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cases.small_dumps import MEMBERS, MINUTES, holds, instant, members, offsets, route
 from tests.support.audited import lasting, queues
 
@@ -97,3 +99,28 @@ def test_a_shared_id_and_a_route_that_lags_leave_queues_that_stand(audit):
         row["evidence"] for row in found["group_faults"] if row["fault"] == "ROUTE_DIVERGENCE"
     )
     assert "no client has the shorter route" not in evidence
+
+
+@pytest.mark.parametrize(("since", "began"), [(0, False), (5, True)])
+def test_what_leads_did_not_begin_with_nameservers_that_differ_beside_it(audit, since, began):
+    """All members reach all brokers, so that no queue shows that ns2 lacks broker-b. Two processes
+    have one id, all the time: with rounds before it, the routes that differ began alone.
+    """
+    shared = (MEMBERS[0], *MEMBERS[:3])
+
+    def lines():
+        for minute in MINUTES:
+            yield route(60 * minute, *BROKERS)
+            left = BROKERS if minute < since else BROKERS[:1]
+            yield route(60 * minute + 1, *left) | {"namesrv_addr": "ns2:9876"}
+            for number, name in enumerate(BROKERS, start=1):
+                yield members(60 * minute + 2 + number, name, shared)
+
+    found = audit(lines())
+    (event,) = (each for each in found["events"] if each["kind"] == "NAMESERVERS_DIFFER")
+    assert (event["begins"] > instant(0)) == began
+    (problem,) = (each for each in found["problems"] if each["topic"] == "T")
+    assert problem["kind"] == "DUPLICATE_CLIENT_ID"
+    assert problem["began_with"] is None
+    (routes,) = (each for each in found["group_faults"] if each["fault"] == "ROUTE_DIVERGENCE")
+    assert routes["event_id"] == event["event_id"]

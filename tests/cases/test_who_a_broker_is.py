@@ -32,13 +32,13 @@ def seldom(minute):
     return OTHER if minute % 7 == 3 else ONE
 
 
-def cluster_info(second, addr):
-    """The nameserver's table: the cluster that came first has the address, both have the name."""
+def cluster_info(second, addr=ONE, clusters=("C", "D"), namesrv="ns:9876"):
+    """The nameserver's table: the cluster that came first has the address, all have the name."""
     body = {
         "brokerAddrTable": {"broker-a": {"brokerAddrs": {"0": addr}, "cluster": "C"}},
-        "clusterAddrTable": {"C": ["broker-a"], "D": ["broker-a"]},
+        "clusterAddrTable": {cluster: ["broker-a"] for cluster in clusters},
     }
-    return line("cluster_info", second, namesrv_addr="ns:9876", body=json.dumps(body))
+    return line("cluster_info", second, namesrv_addr=namesrv, body=json.dumps(body))
 
 
 def asked_in(minute, addrs, listed):
@@ -121,6 +121,72 @@ def test_one_broker_with_two_addresses_is_one(audit, given, events):
     found = audit(lines)
     assert found["group_faults"] == found["orphaned_queues"] == []
     assert names(found, "events") == events
+
+
+def one_address(clusters_of, addressed=True):
+    """broker-a always at one address; ``clusters_of``: by minute those of each nameserver."""
+    for minute in range(20):
+        for namesrv, clusters in clusters_of(minute).items():
+            yield cluster_info(60 * minute, clusters=clusters, namesrv=namesrv)
+        given = route(60 * minute + 1, "broker-a")
+        if not addressed:
+            body = json.loads(given["body"])
+            body["brokerDatas"][0]["brokerAddrs"] = {}
+            given |= {"body": json.dumps(body)}
+        yield given
+        yield members(60 * minute + 2, "broker-a", MEMBERS)
+        yield offsets(60 * minute + 5, "broker-a", in_turn(minute))
+
+
+@pytest.mark.parametrize("addressed", [True, False])
+def test_a_nameserver_that_has_the_name_in_two_clusters_is_enough(audit, addressed):
+    """No round met the other one; and its address is said only where it is known."""
+    found = audit(one_address(lambda _: {"ns:9876": ("C", "D")}, addressed))
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["severity"], fault["ongoing"]) == (
+        "DUPLICATE_BROKER_NAME",
+        "WARNING",
+        True,
+    )
+    assert (fault["topic"], fault["broker_names"]) == ("T", ["broker-a"])
+    assert "the nameservers have broker-a in the clusters C and D" in fault["evidence"]
+    assert ("all rounds met broker-a:10911" in fault["evidence"]) == addressed
+    assert found["orphaned_queues"] == found["duplicate_queues"] == []
+
+
+def test_of_one_round_it_is_not_seen_for_long(audit):
+    lines = one_address(lambda _: {"ns:9876": ("C", "D")})
+    (fault,) = audit(each for each in lines if each["snapshot_time"][14:16] == "00")["group_faults"]
+    assert (fault["fault"], fault["severity"]) == ("DUPLICATE_BROKER_NAME", "INFO")
+
+
+@pytest.mark.parametrize(
+    "clusters_of",
+    [
+        # It moved at 10:05; the one nameserver has its old entry until the connection expires.
+        lambda minute: {
+            "ns:9876": ("C",) if minute < 5 else ("C", "D") if minute < 8 else ("D",),
+            "ns2:9876": ("C",) if minute < 5 else ("D",),
+        },
+        # Each nameserver has a cluster of its own.
+        lambda _: {"ns:9876": ("C",), "ns2:9876": ("D",)},
+        # Nobody asked for the clusters.
+        lambda _: {},
+    ],
+)
+def test_a_broker_that_moved_or_another_nameserver_is_no_second_one(audit, clusters_of):
+    assert audit(one_address(clusters_of))["group_faults"] == []
+
+
+def test_groups_that_have_no_queue_on_it_are_not_told(audit):
+    def lines():
+        for minute in range(20):
+            yield cluster_info(60 * minute)
+            yield route(60 * minute + 1, "broker-b")
+            yield members(60 * minute + 2, "broker-a", OFFLINE)
+            yield members(60 * minute + 3, "broker-b", MEMBERS)
+
+    assert names(audit(lines())) == set()
 
 
 # ---------------------------------------------------------------- masters and slaves

@@ -667,3 +667,27 @@ def test_every_fault_of_any_state_is_described(any_state: State) -> None:
     for fault in all_faults(Situation(any_state, PLAIN)):
         assert fault.evidence
         assert fault.remedy
+
+
+def test_of_what_several_ids_compute_in_order_the_lock_lets_one_read() -> None:
+    """Processes of one id have one lock, and read a queue twice all the same."""
+    plain = FAULTY["STRATEGY_MISMATCH"]
+    in_order = replace(plain, state=replace(plain.state, locks_at_master=True))
+    told, said = (faults_of(each)["STRATEGY_MISMATCH"].evidence for each in (plain, in_order))
+    assert "taken by several" in told
+    assert "lock" not in told
+    assert "computed by several; the lock lets one of them read" in said
+    assert "taken by several" not in said
+    shared = replace(FAULTY_STATES["DUPLICATE_CLIENT_ID"], locks_at_master=True)
+    assert "both take queues 0-2" in in_state(shared, "DUPLICATE_CLIENT_ID").evidence
+
+
+def test_routes_that_differ_and_show_on_no_queue_say_what_a_client_would_lack() -> None:
+    """Once a group: its own retry topic has the same brokers."""
+    routes = (route_of("xy"), replace(route_of("x"), namesrv_addr="ns-2"))
+    alike = state(client_lists=lists_of({"x": "ab", "y": "ab"}), topic_routes=routes)
+    assert in_state(alike, "ROUTE_DIVERGENCE").evidence.endswith(
+        "no queue of the group shows it today: a client that starts with ns-2 reads nothing of y"
+    )
+    retry = replace(alike, topic=f"%RETRY%{alike.consumer_group}")
+    assert "ROUTE_DIVERGENCE" not in faults_of(Situation(retry, PLAIN))

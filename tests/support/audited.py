@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
-from jobs.engines.pieces import unpack_rows
+from jobs.engines.pieces import all_rows, unpack_rows
 from jobs.fold.kernel import Cutting
 from jobs.pipeline.audit import fold_pieces
-from jobs.pipeline.ingest import tables_of_dumps
-from jobs.pipeline.terms_of_settings import terms_of
+from jobs.pipeline.ingest import read_dumps
+from jobs.pipeline.terms_of_settings import clusters_of_names, packed_clusters, terms_of
+from jobs.schemas import SNAPSHOT_TABLES
 
 Rows = list[dict[str, Any]]
 
@@ -24,14 +26,18 @@ def audit_dumps(paths: Sequence[Path], settings: Settings | None = None) -> dict
     rows: dict[str, Rows] = defaultdict(list)
     with LocalEngine() as engine:
         files = engine.list_files([str(path) for path in paths])
-        tables = tables_of_dumps(engine, files, settings)
+        read = read_dumps(engine, files, settings)
+        written = list(read.tables(settings))
+        tables = {each.name: all_rows(written, each.name, each.schema) for each in SNAPSHOT_TABLES}
+        clusters = clusters_of_names(packed_clusters(read.counts.clusters))
+        terms = replace(terms_of(settings), clusters_of_names=clusters)
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
         pieces = engine.given(
             piece
             for each in cutting.tables()
             for piece in cutting.pieces(each, [tables[each.name]])
         )
-        judged = fold_pieces(engine, pieces, cutting).judge(terms_of(settings), {}, settings)
+        judged = fold_pieces(engine, pieces, cutting).judge(terms, {}, settings)
         for piece in engine.collect(judged):
             rows[piece.kind] += unpack_rows(piece.data).to_pylist()
     rows["quarantine"] = tables["quarantine"].to_pylist()
