@@ -362,8 +362,8 @@ _QUEUE_FINDINGS = """\
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
 persistence, ongoing
 certainty string: CERTAIN: under every view, in half of its snapshots or more, with a probability of
-    0.9 or more; POSSIBLE: the views differ, a strategy that nobody saw decides it, or one answer
-    alone shows it
+    0.9 or more; POSSIBLE: the views differ, a strategy that nobody saw decides it, one answer
+    alone shows it, or few coarse rounds interrupt it
 probability double: the mean over the snapshots that show it; 1.0: certain in all of them
 completeness
 claimants CLAIMANTS: who claims the queue, and how probably
