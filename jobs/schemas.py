@@ -362,8 +362,8 @@ _QUEUE_FINDINGS = """\
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
 persistence, ongoing
 certainty string: CERTAIN: under every view, in half of its snapshots or more, with a probability of
-    0.9 or more; POSSIBLE: the views differ, a strategy that nobody saw decides it, or one answer
-    alone shows it
+    0.9 or more; POSSIBLE: the views differ, a strategy that nobody saw decides it, one answer
+    alone shows it, or few coarse rounds interrupt it
 probability double: the mean over the snapshots that show it; 1.0: certain in all of them
 completeness
 claimants CLAIMANTS: who claims the queue, and how probably
@@ -390,8 +390,8 @@ _REPORT_TABLES = _tables(f"""
 problems: cluster, consumer_group, topic: all that is wrong with one topic of a group, put together
 cluster, consumer_group, topic
 standing string: COUNTED: it lasts and is not a known issue; KNOWN: known issues explain all of it;
-    HARMLESS: members differ and no queue is wrong today; BEGUN: too new or too improbable to count;
-    PASSED: it passed by itself
+    HARMLESS: members differ and no queue is wrong today; BEGUN: too new or too improbable to count,
+    or it harms nobody; PASSED: it passed by itself
 severity string: of what is still there, else the worst of what is over
 worst_severity string: the worst of all of it, which the verdict counts
 ongoing boolean: whether what severity is of is still there at the end

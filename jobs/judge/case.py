@@ -10,6 +10,7 @@ import numpy as np
 
 from rebalance_core.findings import SHOWN_BY_HOLDINGS
 from rebalance_core.message_queue import is_own_retry_topic, is_retry_topic
+from rebalance_core.state import MASTER_ID
 
 from ..declared.instants import SECOND, Instant
 from ..schemas import NO_ANSWER
@@ -97,11 +98,21 @@ class Case:
 
     @cached_property
     def members_in_time(self) -> Sequence[ListedIds]:
-        """The group's members, each time that they change: all its topics have the same lists."""
+        """The group's members, each time that they change: all its topics have the same lists.
+
+        A slave counts where its master gives no answer: asked some seconds before it, it may still
+        list who has just stopped.
+        """
         of_lists: dict[str, frozenset[str]] = {}
         found: list[ListedIds] = []
         for period in next(iter(self.situations.by_topic.values()), ()):
-            lists = {answer for _, answer in period.situation.answers if answer != NO_ANSWER}
+            given = [each for each in period.situation.answers if each[1] != NO_ANSWER]
+            masters = {name for (name, broker_id), _ in given if broker_id == MASTER_ID}
+            lists = {
+                answer
+                for (name, broker_id), answer in given
+                if broker_id == MASTER_ID or name not in masters
+            }
             # The lists of one period are kept: each period of a giant group has others, of half a
             # megabyte.
             of_lists = {
@@ -111,7 +122,9 @@ class Case:
             members: frozenset[str] = frozenset().union(*of_lists.values())
             # Without a list nobody knows.
             if lists and (not found or found[-1].client_ids != members):
-                found.append(ListedIds(period.first_seen, members))
+                stacked = self.evaluated[period.situation.situation_id].verdict.stacked
+                shared = sum(max(each.processes, 1) - 1 for each in stacked)
+                found.append(ListedIds(period.first_seen, members, shared))
         return found
 
     @cached_property

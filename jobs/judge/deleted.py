@@ -92,4 +92,6 @@ def no_config(dossier: Dossier) -> NoConfig | None:
     has_members = last is not None and last.time >= (since if is_seen else until or since)
     polled = {run.broker[0] for run in dossier.polls if run.answer != NO_ANSWER}
     stored = {each.broker_name for of_topic in dossier.offsets.values() for each in of_topic}
-    return NoConfig(since, until, said.keys(), (polled | stored) - said.keys(), has_members)
+    # Brokers of other groups never had it.
+    names = [name for name, answers in said.items() if any(answers.values())] or said.keys()
+    return NoConfig(since, until, names, (polled | stored) - said.keys(), has_members)

@@ -45,10 +45,19 @@ class ListedMembers(NamedTuple):
 
 
 class ListedIds(NamedTuple):
-    """The client ids that brokers list, from a snapshot on."""
+    """The client ids that brokers list, from a snapshot on.
+
+    ``shared``: the processes beyond the first of each id, where several share one.
+    """
 
     since: Instant
     client_ids: frozenset[str]
+    shared: int = 0
+
+    @property
+    def processes(self) -> int:
+        """The number of processes, as far as time shows it."""
+        return len(self.client_ids) + self.shared
 
 
 class RoutedAddress(NamedTuple):

@@ -89,12 +89,13 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
     if not lasts or (differing and not _differs_for_long(differing, persistence_seconds)):
         extent = extent._replace(persistence=TRANSIENT)
     last_phase, last = episode.shown[-1]
+    is_sure = extents.is_share_sure([run for run, _ in sightings], persistence_seconds)
     return QueueFinding(
         topic,
         extent,
         kind,
         queue,
-        certainty=CERTAIN if is_certain and probability >= _CERTAIN_FROM else POSSIBLE,
+        certainty=CERTAIN if is_certain and is_sure and probability >= _CERTAIN_FROM else POSSIBLE,
         probability=probability,
         is_mostly_certain=is_certain,
         completeness=min(phase.verdict.completeness for phase, _ in episode.shown),

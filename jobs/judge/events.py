@@ -316,7 +316,8 @@ def members_that_changed(
     """The deploys and the scalings of a group: what its lists show before and after.
 
     It was deployed where members were replaced, by others or, as they restart, by themselves; at
-    least half of them where their number changed too. Otherwise it was scaled. ``began``: when
+    least half of them where their number changed too. Otherwise it was scaled. A process that
+    shared an id, and gets one of its own, was restarted. ``began``: when
     a broker came; it lists one member after the other, at their next heartbeats, which is no event
     of the group. ``unsteady``: the times in which members come and go without end, which is none.
 
@@ -347,14 +348,18 @@ def members_that_changed(
 
     for of_one in together(steps, until_next_round, apart):
         begins, ends = of_one[0][0], of_one[-1][0]
-        before = in_time[max(bisect_left(since, begins) - 1, 0)].client_ids
-        now = in_time[bisect_right(since, ends) - 1].client_ids
+        listed_before = in_time[max(bisect_left(since, begins) - 1, 0)]
+        listed_now = in_time[bisect_right(since, ends) - 1]
+        before, now = listed_before.client_ids, listed_now.client_ids
+        was, is_ = listed_before.processes, listed_now.processes
         came_back = frozenset().union(*[each for _, each in of_one]) & before & now
         without = without_members(in_time, snapshots, begins, ends)
         if not without:
             came_back = frozenset(each for each in came_back if parse_client_id(each).can_collide)
-        replaced = min(len(before - now), len(now - before)) + len(came_back)
-        is_deploy = len(before) == len(now) or 2 * replaced >= min(len(before), len(now)) > 0
+        # As many processes that have more ids than before, or fewer, were restarted.
+        either = max if was == is_ else min
+        replaced = either(len(before - now), len(now - before)) + len(came_back)
+        is_deploy = was == is_ or 2 * replaced >= min(len(before), len(now)) > 0
         is_restless = any(first <= ends and begins <= last for first, last in unsteady)
         is_of_one_round = (
             not is_deploy and now < before and bool(snapshots) and ends == snapshots[-1]
@@ -366,7 +371,7 @@ def members_that_changed(
         if is_deploy:
             kind = kinds.GROUP_DEPLOYED
             template = "{replaced:,} of {before:,} members of {group} were replaced or restarted"
-        what = Text(template, group=group, replaced=replaced, before=len(before), now=len(now))
+        what = Text(template, group=group, replaced=replaced, before=was, now=is_)
         changes = (
             (len(now - before), Text("{number:,} joined", number=len(now - before))),
             (len(before - now), Text("{number:,} left", number=len(before - now))),

@@ -25,6 +25,9 @@ Observed = TypeVar("Observed")
 #: The longest absence within an episode: a person who looked in a longer one found nothing wrong. A
 #: time in which nobody looked is another thing (``intervals.longest_unseen``).
 _LONGEST_ABSENCE = 30 * 60 * SECOND
+#: The least part of the time that an episode with gaps claims that is to be between two snapshots
+#: in a row that both show it.
+_LEAST_SEEN = 0.8
 
 
 class Portion(NamedTuple):
@@ -269,6 +272,32 @@ def extent_of(runs: Sequence[Portion], counted: int, persistence_seconds: int) -
         ongoing=counted - last.after <= median_low(_gaps(runs) or [0]),
         share_of_time=shown / in_all if in_all else 1.0,
     )
+
+
+def is_share_sure(runs: Sequence[Portion], persistence_seconds: int) -> bool:
+    """True if the snapshots show that an episode of these runs was there for its share of the time.
+
+    What lasts fits between two snapshots that are further apart than ``persistence_seconds``, and
+    so does its end. Then the share is sure where nothing interrupts it, or where most of its time
+    is between two snapshots in a row that show it: of rounds each five minutes two of three show
+    that a group was away twice, and not for how long.
+
+    >>> def is_sure(snapshots, every):
+    ...     times = [n * every * SECOND for n in range(len(snapshots))]
+    ...     runs = runs_of([Portion(time, time, 1) for time in times])
+    ...     shown = [run for run, mark in zip(runs, snapshots) if mark == "x"]
+    ...     return is_share_sure(shown, persistence_seconds=180)
+    >>> [is_sure(each, 300) for each in ("xx", "x.x", "xxx.xxx.xxx", "xxxxx....xxxxx", "xxxxxxx.x")]
+    [True, False, False, True, True]
+    >>> is_sure("x.x.x", 60)
+    True
+    """
+    gaps = _gaps(runs)
+    shown, in_all = _weight(runs)
+    apart = (runs[-1].last_seen - runs[0].first_seen) / max(in_all - 1, 1)
+    if not gaps or apart <= persistence_seconds * SECOND:
+        return True
+    return shown - 1 - len(gaps) >= _LEAST_SEEN * (in_all - 1) * shown / in_all
 
 
 def reach(snapshots: Sequence[Instant]) -> Instant:

@@ -51,7 +51,8 @@ class QueueFinding(FoundQueue, _InTime):
     probability of 0.6. The episode is from 10:00 to 10:04, CERTAIN (3 of 4 snapshots are), with a
     probability of 0.9 where it is shown and a share of 0.8: for 0.72 of the time nobody read it.
 
-    CERTAIN where at least half of the snapshots that show it are, and the mean is 0.9. The
+    CERTAIN where at least half of the snapshots that show it are, the mean is 0.9, and its share of
+    the time is sure (``extents.is_share_sure``). The
     probability is the mean over these snapshots, the claimants are those of the last phase. The
     causes, sorted, are those that lasted themselves; all of them where none did.
     """

@@ -13,6 +13,8 @@ from itertools import chain, pairwise
 from math import inf
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from rebalance_core.english import MOST_NAMES, count, joined, list_of
 from rebalance_core.findings import POSSIBLE
 from rebalance_core.grouping import grouped
@@ -27,6 +29,7 @@ from .dossier import Broker
 from .extents import Extent
 from .flapping import FEWEST_LIVES, MOST_BETWEEN_LIVES, Life, per_hour, successions
 from .found import FaultEpisode, GroupFindings, QueueFinding
+from .intervals import usual_gap_but_for_one
 from .own_questions import UNDER_WAY, may_be_ours, unanswered_questions
 
 #: The fewest connections replaced on a broker: a deploy and its rollback replace two.
@@ -358,19 +361,22 @@ def _fault(
     return replace(fault, topic=worst.topic, queues_affected=worst.queues_affected)
 
 
-def blamed(_: Case, found: GroupFindings) -> GroupFindings:
+def blamed(case: Case, found: GroupFindings) -> GroupFindings:
     """The queues that an old connection causes have the cause RECONNECTING meanwhile.
 
     Each connection takes the queues and gives them back within a round or two. Where some snapshots
-    show them with their owner, nobody knows how it was between two of them: it is POSSIBLE.
+    show them with their owner, nobody knows how it was between two of them: it is POSSIBLE. So it
+    is where rounds are further apart than a broker keeps an old connection: each shows another one.
     """
+    is_coarse = usual_gap_but_for_one(np.diff(case.snapshots)) > case.expiry
     reconnecting = [fault for fault in found.faults if fault.fault == RECONNECTING]
 
     def blame(finding: QueueFinding) -> QueueFinding:
         if STALE_CHANNEL not in finding.causes or not any(map(finding.overlaps, reconnecting)):
             return finding
         causes = tuple(sorted({*finding.causes, RECONNECTING}))
-        certainty = POSSIBLE if finding.extent.share_of_time < 1 else finding.certainty
+        is_possible = is_coarse or finding.extent.share_of_time < 1
+        certainty = POSSIBLE if is_possible else finding.certainty
         return replace(finding, causes=causes, certainty=certainty)
 
     return replace(found, queues=tuple(map(blame, found.queues)))

@@ -94,8 +94,8 @@ class UnauditedTopics(NamedTuple):
 #: Remarks for a reader, by what becomes of a problem.
 _STANDINGS = {
     "PASSED": "{topics} had a short disturbance and recovered (deploy, restart).",
-    "BEGUN": "In {topics} something was not seen for long yet, or is too unlikely to count: the "
-    "next run will show.",
+    "BEGUN": "In {topics} something does not count: it was not seen for long yet, is too unlikely, "
+    "or harms nobody.",
     "HARMLESS": "In {topics} members differ, which is harmless today: with fewer of them queues "
     "would be wrong.",
     "KNOWN": "In {topics} something is a known issue, which does not count.",

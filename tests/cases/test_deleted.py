@@ -105,6 +105,26 @@ def test_a_group_that_was_deleted_is_missed_by_nobody(audit):
     assert remedy.startswith("nobody is missing: its offsets are left over; ")
 
 
+def test_a_broker_that_never_had_the_group_did_not_have_it_until_it_was_deleted(audit, run):
+    def lines():
+        yield from group_of(nobody, lambda minute, _: minute < 3)
+        yield from (configs(minute, "broker-x", "OTHER") for minute in MINUTES)
+
+    _, evidence, _ = offline(audit(lines()))
+    assert "; broker-a and broker-b have no subscription group of this name since " in evidence
+    _, said = run(lines())
+    assert said.count("something does not count: ") == said.count("or harms nobody.") == 1
+    # One that none ever had is missed by all that were asked.
+    _, evidence, _ = offline(audit(lines_of_nothing()))
+    assert "; broker-a, broker-b and broker-x have no subscription group of this name, " in evidence
+
+
+def lines_of_nothing():
+    """Offsets of a group of which no broker has a configuration."""
+    yield from group_of(nobody, lambda *_: False)
+    yield from (configs(minute, "broker-x", "OTHER") for minute in MINUTES)
+
+
 @pytest.mark.parametrize(
     "has",
     [

@@ -15,6 +15,7 @@ from tests.cases.small_dumps import (
     members,
     rounds,
     route,
+    subscriptions,
 )
 
 #: Virtual machines, each with an id that is the same after a restart.
@@ -147,3 +148,19 @@ def test_members_that_one_round_lacks_before_rounds_are_missing_are_no_scaling(a
     minutes = [*range(6), 13, 14]
     listed = rounds(lambda minute, _: OFFLINE if minute == 5 else MEMBERS, minutes=minutes)
     assert [each["kind"] for each in audit(listed)["events"]] != ["GROUP_SCALED", "GROUP_SCALED"]
+
+
+def test_a_subscription_that_a_deploy_drops_is_one_to_no_topic(audit):
+    """They choose their queues themselves from 10:08 on, and subscribe to no topic of theirs."""
+
+    def lines():
+        for minute in range(15):
+            ids, topics = (MEMBERS, ("T",)) if minute < 8 else (NEW, ())
+            yield from asked(minute, ids, topics=topics)
+            for number, client_id in enumerate(ids):
+                info = holds(60 * minute + 20 + number, client_id, SHARES[MEMBERS[number]])
+                body = json.loads(info["body"]) | {"subscriptionSet": subscriptions(topics)}
+                yield info | {"body": json.dumps(body)}
+
+    (event,) = audit(lines())["events"]
+    assert event["evidence"] == ("4 joined, 4 left; it changed its subscription from T to no topic")

@@ -35,8 +35,8 @@ def drawn(card: Card) -> Pictures:
 
 PASSED = "1 topic had a short disturbance and recovered (deploy, restart)."
 BEGUN = (
-    "In 1 topic something was not seen for long yet, or is too unlikely to count: the next run "
-    "will show."
+    "In 1 topic something does not count: it was not seen for long yet, is too unlikely, or harms "
+    "nobody."
 )
 KNOWN = "In 1 topic something is a known issue, which does not count."
 
