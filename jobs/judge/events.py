@@ -356,9 +356,10 @@ def members_that_changed(
         without = without_members(in_time, snapshots, begins, ends)
         if not without:
             came_back = frozenset(each for each in came_back if parse_client_id(each).can_collide)
-        # As many processes that have more ids than before, or fewer, were restarted.
-        either = max if was == is_ else min
-        replaced = either(len(before - now), len(now - before)) + len(came_back)
+        gone, new = len(before - now), len(now - before)
+        replaced = min(gone, new) + len(came_back)
+        if was == is_:  # As many processes with more ids than before, or fewer: some have others.
+            replaced = max(replaced, gone, new)
         is_deploy = was == is_ or 2 * replaced >= min(len(before), len(now)) > 0
         is_restless = any(first <= ends and begins <= last for first, last in unsteady)
         is_of_one_round = (
