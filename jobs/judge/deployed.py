@@ -3,7 +3,8 @@
 Another version, another strategy, other topics: the fault that begins there has its reason there.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -91,8 +92,7 @@ def _values(
         (run.broker, (time, run.answer))
         for run in dossier.polls
         if run.answer in dossier.list_records
-        for time in run.times
-        if is_within(time)
+        for time in _nearest(run.times, since, until)
     )
     sources: set[str | None] = set()
     for lists in brokers.values():
@@ -113,6 +113,16 @@ def _values(
     if len(sources) != 1:
         found.pop("subscriptions", None)
     return {fact: sorted(values, key=repr) for fact, values in found.items()}
+
+
+def _nearest(
+    times: Sequence[Instant], since: Instant | None, until: Instant | None
+) -> Sequence[Instant]:
+    """The first of these times from ``since`` on; without it the last one before ``until``."""
+    if since is not None:
+        return times[(place := bisect_left(times, since)) : place + 1]
+    end = len(times) if until is None else bisect_left(times, until)
+    return times[max(end - 1, 0) : end]
 
 
 def _add(found: dict[str, set[Any]], facts: Iterable[tuple[str, Any]]) -> None:
