@@ -38,8 +38,8 @@ _REPLACED = Text(
     "timeout for silent ones"
 )
 _SEEN_ONCE = Text(
-    "none of its connections there is in two lists of the broker, and a process that lives keeps "
-    "its connection"
+    "it has connections that one list of the broker alone has, and a process that lives keeps its "
+    "connection"
 )
 _SEVERAL_STARTS = Text("the start times in its answers alternate, so several processes answer")
 

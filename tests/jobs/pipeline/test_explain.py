@@ -7,10 +7,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -51,6 +52,7 @@ S2 = ["--dumps", str(CAPTURES / "S2"), "--group", "G_S2", "--topic", "T_S2"]
 SETTLED = ["--at", "2026-11-21T02:05:10Z"]
 
 #: Two brokers whose lists stay for long; a copy of x joins; y falls silent, broker-b as well.
+Members: TypeAlias = list[tuple[str, str]]
 MEMBERS = [("x", "x:1"), ("y", "y:1")]
 COPY = [*MEMBERS, ("x", "x:2")]
 LISTS = {
@@ -62,7 +64,7 @@ LISTS = {
 ROUTES = {0: 4, 30: 4, 200: 6, 260: 6}
 
 
-def heartbeats() -> list[Row]:
+def heartbeats(lists_at: Mapping[int, Mapping[str, Members]] = LISTS) -> list[Row]:
     return [
         heartbeat_row(
             snapshot_time=at(seconds),
@@ -72,7 +74,7 @@ def heartbeats() -> list[Row]:
             last_heartbeat_at=at(seconds if seconds < 260 else 100) if client_id == "y" else None,
             subscriptions=subscriptions("T", *(["T2"] if client_id == "x" else [])),
         )
-        for seconds, lists in LISTS.items()
+        for seconds, lists in lists_at.items()
         for broker, members in lists.items()
         for client_id, address in members
     ]
@@ -181,13 +183,15 @@ def test_frames_and_files_give_the_same_moment(spark: SparkSession, snapshots: L
 
 @pytest.mark.long
 def test_from_a_shell() -> None:
-    given = ((HEARTBEATS, heartbeats()), (TOPIC_ROUTES, routes()))
+    # A process keeps its connection: two rounds have that of the copy.
+    copied = heartbeats(LISTS | {200: LISTS[230]})
+    given = ((HEARTBEATS, copied), (TOPIC_ROUTES, routes()))
     report = jobs.audit({of.name: pa.Table.from_pylist(rows, of.schema) for of, rows in given})
     text = report.explain("G", "T", at(231).replace(tzinfo=None))
     assert repr(text) == str(text)
     assert ", by the run of 2026-01-05\n" in text
     assert (
-        "DUPLICATE_CLIENT_ID from 2026-01-05T00:03:50.000Z to 2026-01-05T00:03:50.000Z: x is"
+        "DUPLICATE_CLIENT_ID from 2026-01-05T00:03:20.000Z to 2026-01-05T00:03:50.000Z: x is"
         in text
     )
     predicted = report.what_if("G", "T", [separate_ids()], at(231))

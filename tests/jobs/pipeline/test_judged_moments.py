@@ -81,7 +81,8 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
         text = str(explain_moment(moment, SETTINGS, published=published))
         assert str(explain_moment(moment, SETTINGS)) == text
         if (of_run := main_cause(published, moment)) and moment.is_last:
-            assert judged_of(moment, published).cause == of_run
+            # Of a cause that is there for the second time the moment shows one run.
+            assert replace(judged_of(moment, published).cause, runs=of_run.runs) == of_run
         judged, alone = parts(text)
         state, time = moment.state, to_datetime(moment.snapshot_time)
         there = [
