@@ -166,7 +166,7 @@ def _java(parsed: ClientId, version: int | None) -> ClientKind:
     if version == _VERSION_3_4_9:
         return ClientKind.NODE
     if parsed.format is ClientIdFormat.CUSTOM:
-        return ClientKind.JAVA_NAMED
+        return ClientKind.JAVA_NAMED if parsed.instance_name else ClientKind.OTHER
     if parsed.format is ClientIdFormat.JAVA_PID:
         if version is None or version < _VERSION_4_9_0:
             return ClientKind.JAVA_BEFORE_4_9_0

@@ -504,7 +504,7 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
 
 
 def _would_lack(state: State, lost: Collection[str]) -> Iterator[Text]:
-    """What a client would lack that starts with a nameserver whose route lacks a broker."""
+    """The brokers that a client would lack, were its nameserver one whose route lacks them."""
     for route in state.topic_routes:
         lacks = sorted({*lost}.difference(each.broker_name for each in route.brokers))
         if route.brokers and lacks:

@@ -178,7 +178,7 @@ def what_if(
 
     ``backlog``: messages that are not consumed, by queue; None where nobody collected offsets.
     ``is_read_unlisted``: offsets show that somebody reads whom no list shows. ``held``: what each
-    client holds, where all told it: where strategies alone change, who has one that cannot be
+    client holds, where all reported it: where strategies alone change, who has one that cannot be
     recomputed has that until then.
 
     >>> from rebalance_core.changes import leave

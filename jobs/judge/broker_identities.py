@@ -48,8 +48,8 @@ _EACH_ITS_OWN = Text(
 )
 #: ``unRegisterBroker`` 5.3.3 takes the name out of the cluster that the last broker of it names.
 _OR_MOVED = Text(
-    "or one broker moved while others of its name ran: then a nameserver has its old cluster until "
-    "it is restarted"
+    "or one broker changed its cluster while others of its name ran: then a nameserver has its old "
+    "cluster until it is restarted"
 )
 _REMEDY = Text(
     "give one of these brokers another name (brokerName in its configuration) and restart it: "
@@ -313,7 +313,7 @@ def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
 
 
 def _of_addresses(case: Case, names: Namesakes) -> Extent:
-    """From when a second address came until one alone was seen."""
+    """The time from the second address until one alone was seen."""
     _, first, *_ = sorted(each.rounds[0] for each in names.addresses)
     *_, last, _ = sorted(each.rounds[-1] for each in names.addresses)
     rarest = max(int(np.diff(each.rounds).max()) for each in names.addresses)
@@ -321,7 +321,7 @@ def _of_addresses(case: Case, names: Namesakes) -> Extent:
 
 
 def _of_clusters(case: Case, shared: ClustersOfName) -> Extent | None:
-    """From the first round to the last one in which a nameserver has the name in several clusters;
+    """The first to the last round in which a nameserver has the name in several clusters;
     None: it was over when a broker that moved is, or was in no round of the group.
     """
     times = [each for each in case.snapshots if shared.first <= each <= shared.last]

@@ -43,8 +43,6 @@ _WORDS: Mapping[tuple[str, Any], Text] = {
     ("client_rebalance", False): Text("the broker (POP)"),
     ("consume_orderly", True): Text("yes"),
     ("consume_orderly", False): Text("no"),
-    # A member that has all its queues by assign() subscribes to none.
-    ("subscriptions", ()): Text("no topic"),
 }
 #: The values of facts that come without one: nearly all clients do so.
 _USUAL = {"chooses_queues": False, "client_rebalance": True, "message_model": "CLUSTERING"}
@@ -154,13 +152,14 @@ def _each_in_words(fact: str, values: Iterable[Any]) -> Iterator[str]:
     for value in values:
         if fact == "version":
             yield version_name(value)
-        elif fact == "subscriptions" and value[1]:
+        elif fact == "subscriptions":
             topics = (
                 t if tags == "*" else Text("{t} ({tags})", t=t, tags=tags) for t, tags in value[1]
             )
+            # A member that has all its queues by assign() subscribes to none.
             yield list_of(list(topics), _MOST_VALUES) or Text("no topic")
         else:
-            yield _WORDS.get((fact, value[1] if fact == "subscriptions" else value), value)
+            yield _WORDS.get((fact, value), value)
 
 
 def version_name(ordinal: int) -> str:

@@ -106,7 +106,7 @@ class HoldingsOfTopic:
         return any(each.is_complete and each.round_ not in held for each in within)
 
     def is_settled(self, time: Extent) -> bool:
-        """True if a round of that time tells for sure what the processes hold."""
+        """True if a round of that time shows for sure what the processes hold."""
         return any(each.tells_all for each in self.within(time))
 
     def refuted(self, queue: QueueKey, time: Extent, *, is_duplicate: bool) -> list[Refuted]:

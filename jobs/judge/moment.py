@@ -89,17 +89,17 @@ class Moment:
 
     @property
     def held_by_all(self) -> Mapping[str, Sequence[MessageQueue]]:
-        """The queues that each client id holds, where each process told them; else nothing."""
+        """The queues that each client id holds, where each process answered; else nothing."""
         topic = self.state.topic
-        told = {
+        reported = {
             each.client_id: [MessageQueue(topic, *queue) for queue in each.queues]
             for each in self.held
         }
         listed = [of_list.members for of_list in self.state.client_lists]
         is_one_each = all(len({m.client_id for m in each}) == len(each) for each in listed)
         ids = {member.client_id for member in self.state.members}
-        is_whole = len(self.held) == len(told) and told.keys() == ids and is_one_each
-        return told if is_whole else {}
+        is_whole = len(self.held) == len(reported) and reported.keys() == ids and is_one_each
+        return reported if is_whole else {}
 
     @property
     def is_read_unlisted(self) -> bool:

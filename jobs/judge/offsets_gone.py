@@ -57,7 +57,7 @@ _STORE = Text(
 #: A broker takes a sample of what it gave each 10 s and gives the rate of the last minute, as far
 #: as it has run: of one sample alone too (``StatsItem`` 4.9.4 to 5.3.3).
 _SAMPLE, _MINUTE = 10 * SECOND, 60 * SECOND
-#: What is read again shows in the rates for so long: clients find the broker again within 50 s.
+#: The time for which rates show what is read again: clients find the broker again within 50 s.
 _SHOWN_FOR = 120 * SECOND
 #: A few messages show nothing.
 _FEWEST_MESSAGES = 100
@@ -89,7 +89,7 @@ class _Loss(NamedTuple):
     queues: Sequence[QueueOffsets]
     #: Members ran, and committed again what they knew, or began anew.
     came_back: bool = False
-    #: What the group read again from the broker, as far as rates show it.
+    #: The messages that the group read again from the broker, as far as rates show it.
     again: _ReadAgain | None = None
 
     @property

@@ -67,8 +67,8 @@ def not_refuted(case: Case, finding: QueueFinding) -> list[QueueFinding]:
     What all of them hold, in answers over long enough and none between that shows the finding,
     outweighs what is computed: a member may go by another strategy than it says, or by a newer
     list. A member of a shared id answers for one process: both have to answer. Answers of a moment
-    make it POSSIBLE. A queue whose offset stands has no reader, whoever holds it; and who holds one
-    of a broker without a master does not read it.
+    make it POSSIBLE. A queue whose offset does not move has no reader, whoever holds it; and who
+    holds one of a broker without a master does not read it.
 
     Worked example: the running infos of 10:02 show two that hold a queue, and those of 10:07 and
     10:12 one. The duplicate ends with the last snapshot before 10:07.
@@ -105,9 +105,9 @@ def _until_read(case: Case, finding: QueueFinding) -> list[QueueFinding]:
     if finding.kind == DUPLICATE or offsets is None or finding.extent.share_of_time < 1:
         return []
     start, end = np.searchsorted(offsets.times, [finding.first_seen, finding.last_seen + 1])
-    stands = np.flatnonzero(offsets.unmoved[start : max(end - 1, start)])
-    since = start + (stands[-1] + 1 if stands.size else 0)
-    is_all = finding.moved is False and not stands.size
+    unmoved = np.flatnonzero(offsets.unmoved[start : max(end - 1, start)])
+    since = start + (unmoved[-1] + 1 if unmoved.size else 0)
+    is_all = finding.moved is False and not unmoved.size
     if is_all or since >= end:
         return []
     read_from = int(offsets.times[since])

@@ -15,7 +15,7 @@ from ..judge.terms import ClustersOfName, KnownIssueTerms, Terms
 #: The key of the summary of an ingest.
 _CLUSTERS = "clusters_of_names"
 
-#: By cluster and broker name the clusters in which a nameserver has the name, round by round.
+#: The clusters, by cluster and broker name, in which a nameserver has the name, round by round.
 ClusterRounds: TypeAlias = Mapping[tuple[str, str], Mapping[Instant, Iterable[str]]]
 
 

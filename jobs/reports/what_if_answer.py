@@ -103,8 +103,8 @@ def answer(predictions: Predictions) -> Iterator[Text]:
 
 
 def _held_now(moment: Moment) -> Iterator[Text]:
-    """Sentences: each process with the queues of the topic that it told last, and those that are
-    wrong.
+    """Sentences: each process with the queues of the topic in its last running info, and those
+    that are wrong.
     """
     for each in moment.held[:MOST_NAMES]:
         queues = queues_in_words(each.queues) if each.queues else Text("no queue")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rebalance_core.client_kinds import kind_of, remedy_of, restart_of, without_secret
@@ -89,6 +89,7 @@ def test_a_secret_is_taken_out_where_it_was_put_in() -> None:
     assert without_secret(["10.0.0.1@secret=x"]).startswith("take it out")
 
 
+@example("10.0.0.1@", "JAVA", None)
 @given(
     st.text(alphabet="@#|%${}()0a.;:", max_size=30),
     st.sampled_from([None, "", "JAVA", "GO", "CPP", "PERL"]),
