@@ -5,7 +5,7 @@ one: its slot is nobody's. Once that passes by itself. Where it comes again and 
 there is always an old connection, and always a slot without an owner.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -124,7 +124,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
         client_id: _first_connections(of_id, starts.get(client_id, ()))
         for client_id, of_id in channels.items()
     }
-    of_all = _of_nearly_all(case, case.main_topic)
+    of_all = _of_nearly_all(case)
     for client_id in sorted(channels.keys() - flapping):
         of_id = channels[client_id]
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
@@ -160,9 +160,12 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
     )
 
 
-def _of_nearly_all(case: Case, topic: str) -> _Connected:
+def _of_nearly_all(case: Case) -> _Connected:
     """The brokers and times at which nearly all members came anew; not where they do so again and
     again, as with a load balancer that drops all connections, or a release that crashes.
+
+    Members are client ids here: while the old connection of each is listed beside its new one,
+    nobody knows how many processes there are.
     """
     came = grouped(
         (broker, (each.first_seen, client_id))
@@ -170,7 +173,12 @@ def _of_nearly_all(case: Case, topic: str) -> _Connected:
         for broker, of_broker in by_broker(of_id).items()
         for each in of_broker[1:]
     )
-    members_at = case.timelines[topic].members_at
+
+    def members_at(time: Instant) -> int:
+        listed = case.members_in_time
+        place = bisect_right(listed, time, key=lambda each: each.since)
+        return len(listed[max(place - 1, 0)].client_ids)
+
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_broker in came.items():
         in_time = sorted(of_broker)
@@ -193,9 +201,9 @@ def _in_turn(
 ) -> Iterator[list[Instant]]:
     """The times at which the members came anew one after the other, each once: of each deploy.
 
-    However often there is one: between two of them it is quiet for longer than one takes. Clients
-    that lose their connections each in its own rhythm have no such time, and those that lose them
-    all at once take no turns.
+    However often there is one: between two of them it is quiet for longer than one takes, or than
+    two of its longest turns. Clients that lose their connections each in its own rhythm have no
+    such time, and those that lose them all at once take no turns.
 
     >>> turns = [(0, "a"), (10, "b"), (20, "c")]
     >>> deploys = [(start + turn, name) for start in (0, 50) for turn, name in turns]
@@ -212,8 +220,9 @@ def _in_turn(
     times = [sorted(set(wave.values())) for wave in waves]
     quiet = [inf, *(later[0] - one[-1] for one, later in pairwise(times)), inf]
     for number, (wave, turns) in enumerate(zip(waves, times, strict=True)):
-        takes = turns[-1] - turns[0] if turns else 0
+        longest = max(np.diff(turns), default=0)
         is_of_all = len(wave) >= _NEARLY_ALL * members_at(turns[-1]) if turns else False
+        takes = min(turns[-1] - turns[0], 2 * longest) if turns else 0
         if is_of_all and 0 < takes < min(quiet[number : number + 2]):
             yield turns
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 
 from jobs.judge.channels import Channel
-from jobs.judge.dossier import Dossier, PollRun
+from jobs.judge.dossier import Dossier, ListedIds, PollRun
 from jobs.judge.found import GroupFindings
 from jobs.judge.reconnecting import blamed, reconnecting_clients
 from jobs.judge.severity import Harms
@@ -52,7 +51,7 @@ def all_faults(*channels, clients=(), faults=(), end=END, members=9, snapshots=(
         main_topic=topic,
         situations=Situations({}, by_id),
         snapshots=snapshots,
-        timelines={topic: SimpleNamespace(members_at=lambda _: members)},
+        members_in_time=[ListedIds(at(0), frozenset(map(str, range(members))))],
     )
     return reconnecting_clients(of, GroupFindings(faults=tuple(faults))).faults
 
@@ -156,6 +155,26 @@ def test_three_deploys_and_a_restart_of_the_broker_in_rounds_of_five_minutes(inf
         members=4,
     )
     assert (one.client_ids, one.fault) == (("a",), "FLAPPING" if infos else "RECONNECTING")
+
+
+@pytest.mark.parametrize("first_turns", [(300, 1020, 1740), (300, 1000, 1660)])
+def test_slow_deploys_that_follow_each_other_soon_are_deploys(first_turns):
+    """Eight members, one a minute: each deploy takes seven, and some minutes later comes the next.
+
+    Clients that lose their connections each in its own rhythm have no such time between.
+    """
+    members = [
+        each
+        for turn in range(8)
+        for each in at_once(f"m{turn}", *(first + 60 * turn for first in first_turns))
+    ]
+    assert not found(*members, members=8)
+    rhythms = [
+        each
+        for turn in range(8)
+        for each in at_once(f"m{turn}", *(300 + 90 * turn + 720 * n for n in range(3)))
+    ]
+    assert len(found(*rhythms, members=8)) == 8
 
 
 def test_a_connection_of_a_new_process_is_no_reconnection():

@@ -27,11 +27,15 @@ from tests.support.snapshots import Row
 SEED = 7
 #: Situations in which one process after the other is gone and stays in a list for two minutes: a
 #: row of such a list, taken for a heartbeat, makes it stay for two more. And those in which all is
-#: over so soon that a minute decides whether it lasts.
+#: over so soon that a minute decides whether it lasts. Of a client that reconnects the brokers'
+#: lists differ until its old connections expire, in one and the same round or, of heartbeats that
+#: come to each broker at another time, not.
 BY_LISTS_ALONE = {
     "stateful_set_silent",
     "vm_and_broker_restarts",
     "reconnecting",
+    "reconnecting_while_broker_restarts",
+    "shared_id_that_reconnects",
     "flapping_connection",
     "strategy_rolled_out",
     "two_processes_in_a_busy_group",
@@ -120,6 +124,7 @@ def heard(rows: list[Row]) -> Callable[[Fleet], None]:
     "name",
     [
         "reconnecting",
+        pytest.param("three_deploys", marks=pytest.mark.long),
         pytest.param("stateful_set_silent", marks=pytest.mark.long),
         pytest.param("rolling_silent", marks=pytest.mark.long),
         pytest.param("many_ghosts", marks=pytest.mark.long),
