@@ -684,7 +684,8 @@ texts
 groups_lasting strings: the first 1,000 of the groups touched in which something of it lasts or goes
     on
 groups_recovered int: the other groups touched; 0 while it goes on, and of COLLECTOR_AWAY
-recovered_at timestamp?: the first snapshot without anything that passed with it; null: nothing did
+recovered_at timestamp?: the first snapshot without anything that passed with it in groups in which
+    nothing lasts; null: there is no such group, or nothing passed
 groups_not_consuming int: groups touched that consume nothing since
 without_members_since timestamp?: of an event of one group, the first snapshot without any member;
     null: it had one throughout

@@ -714,6 +714,8 @@ def _explain(
             elif later := snapshots[bisect_right(snapshots, row["last_seen"]) :]:
                 event["recovered_at"] = max(event["recovered_at"] or 0, later[0])
     for event in events:
+        if event["groups_lasting"]:
+            event["recovered_at"] = None
         faults = lasting[id(event)]
         event["came_of_it"] = _came_of(faults)
         event["groups_not_consuming"] = int(

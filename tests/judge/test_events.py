@@ -454,9 +454,12 @@ def test_a_group_has_recovered_in_which_nothing_of_the_event_is_left() -> None:
         event, _ = explained(*findings)
         return event["groups_recovered"], event["groups_lasting"], event["headline"]
 
-    none, groups, headline = recovered(a_finding(), a_finding(persistence="TRANSIENT", queue_id=1))
+    passed = a_finding(persistence="TRANSIENT", queue_id=1)
+    none, groups, headline = recovered(a_finding(), passed)
     assert (none, groups) == (0, ["G"])
     assert "recovered" not in headline
+    assert explained(a_finding(), passed)[0]["recovered_at"] is None
+    assert explained(passed)[0]["recovered_at"] is not None
     assert recovered(a_finding(persistence="TRANSIENT", ongoing=True))[0] == 0
     # Another fault of the group has nothing to do with it.
     assert recovered(a_finding(first_seen=at(60)))[:2] == (1, [])

@@ -13,7 +13,7 @@ from jobs.api import Report, audit
 from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
 from jobs.errors import InputError
-from jobs.pipeline.ingest import tables_of_dumps
+from jobs.pipeline.ingest import read_dumps
 from jobs.schemas import HEARTBEATS
 from tests.simulation.clients import Process
 from tests.simulation.collectors import ZERO
@@ -53,7 +53,8 @@ EVENTS = [
 def tables_of(fleet: Fleet, folder: Path) -> dict[str, pa.Table]:
     fleet.write(folder)
     with LocalEngine() as engine:
-        tables = tables_of_dumps(engine, engine.list_files([str(folder)]), Settings())
+        read = read_dumps(engine, engine.list_files([str(folder)]), Settings())
+        tables = read.whole_tables(Settings())
     return {name: tables[name] for name in ("heartbeats", "topic_routes")}
 
 
