@@ -33,7 +33,7 @@ from .inputs import Inputs, window_of_last
 from .lost_rows import lost_clusters, lost_rows, without_content
 from .merged_events import with_events
 from .refused_events import without_events
-from .terms_of_settings import clusters_of_names, strategy_rules, terms_of
+from .terms_of_settings import strategy_rules, terms_of
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -115,8 +115,7 @@ class FoldResult:
 
     def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> EngineResult:
         """The rows of the report tables, as they come."""
-        clusters = clusters_of_names(inputs.snapshots.ingested)
-        terms = replace(terms_of(task.settings, scope.known_issues), clusters_of_names=clusters)
+        terms = terms_of(task.settings, scope.known_issues, inputs.snapshots.ingested)
         earlier = open_findings(task.history, scope.previous)
         ended = ended_problems(task.history, scope.previous)
         judged = self.judge(terms, earlier, task.settings, ended)

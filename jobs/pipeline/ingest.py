@@ -189,17 +189,6 @@ def _meter(size: int) -> Callable[[], StepShare | None]:
     return share
 
 
-def tables_of_dumps(
-    engine: Engine, files: Sequence[InputFile], settings: Settings
-) -> dict[str, pa.Table]:
-    """The snapshot tables of the files, in memory; what is missing is warned of."""
-    read = read_dumps(engine, files, settings)
-    for gap in read.incomplete(settings):
-        _LOGGER.warning("%s", gap.text)
-    pieces = list(read.tables(settings))
-    return {table.name: all_rows(pieces, table.name, table.schema) for table in SNAPSHOT_TABLES}
-
-
 @dataclass(frozen=True)
 class ReadDumps:
     """The lines of all dumps: pieces of statements, refused lines, and what is counted."""
@@ -233,6 +222,13 @@ class ReadDumps:
         """The pieces of all snapshot tables, the kind of each its table's name."""
         yield from self.engine.collect(self.snapshot_pieces(settings))
         yield from self.quarantine()
+
+    def whole_tables(self, settings: Settings) -> dict[str, pa.Table]:
+        """All snapshot tables, in memory; what is missing is warned of."""
+        for gap in self.incomplete(settings):
+            _LOGGER.warning("%s", gap.text)
+        pieces = list(self.tables(settings))
+        return {table.name: all_rows(pieces, table.name, table.schema) for table in SNAPSHOT_TABLES}
 
     def snapshot_pieces(self, settings: Settings) -> Any:
         """The same, where they are made and without the quarantine."""

@@ -19,6 +19,7 @@ from ..contract import check_tables, has_columns
 from ..engines.engine import MOST_BYTES, Engine, Slice
 from ..errors import InputError
 from ..fold.checked_rows import checked_rows
+from ..fold.dossiers import distinct
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..schemas import (
@@ -100,11 +101,17 @@ class Inputs:
 
     def groups(self) -> set[str]:
         """The names of all groups about which brokers were asked."""
+        return {name for (name,) in self._polled("consumer_group")}
+
+    def brokers(self) -> set[tuple[str, str]]:
+        """Cluster and name of all brokers that were asked about any group."""
+        return {(cluster, name) for cluster, name in self._polled("cluster", "broker_name")}
+
+    def _polled(self, *columns: str) -> set[tuple[str, ...]]:
+        """The distinct values of these columns in the rows of what brokers were asked."""
         tables = (HEARTBEATS, BROKER_POLLS)
-        batches = (checked_rows(self.snapshots, each, ["consumer_group"]) for each in tables)
-        return {
-            name for rows in chain(*batches) for name in rows["consumer_group"].unique().to_pylist()
-        }
+        batches = chain(*(checked_rows(self.snapshots, each, columns) for each in tables))
+        return {of_row for rows in batches for of_row in distinct(rows, *columns)}
 
     def cutting(self) -> Cutting:
         """The way in which the tables become pieces, of one shard."""

@@ -4,14 +4,17 @@ One group is folded and judged in this process, by the functions that a night is
 by.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core import near_names
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..config.known_issues import KnownIssues
@@ -21,17 +24,18 @@ from ..declared.instants import to_datetime, to_instant
 from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..errors import InputError
+from ..fold.dossiers import distinct
 from ..fold.kernel import Cutting
 from ..fold.numbers import rows_of_group
 from ..judge.failed import Failure
 from ..judge.moment import Moment, find_moments
-from ..schemas import QUARANTINE
+from ..schemas import BROKER_POLLS, QUARANTINE
 from ..storage import Location, Snapshots
 from .audit import FoldResult, fold_pieces
 from .group_audit import GroupAudit, Shard
-from .ingest import tables_of_dumps
+from .ingest import read_dumps
 from .inputs import Inputs
-from .terms_of_settings import strategy_rules, terms_of
+from .terms_of_settings import packed_clusters, strategy_rules, terms_of
 
 #: All snapshots, and no known issue.
 ALL, NONE_KNOWN = Window(), KnownIssues()
@@ -62,7 +66,8 @@ def moments_of_dumps(
     Raises InputError where there is no such file, group, topic or time; it names what comes near.
     """
     with LocalEngine() as engine:
-        tables = tables_of_dumps(engine, engine.list_files(paths), settings)
+        read = read_dumps(engine, engine.list_files(paths), settings)
+        tables = read.whole_tables(settings)
         refused = tables.pop(QUARANTINE.name).num_rows
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
         rows = {name: rows_of_group(table, question.group) for name, table in tables.items()}
@@ -73,7 +78,23 @@ def moments_of_dumps(
             for piece in cutting.pieces(table, [rows[table.name]])
         )
         folded = fold_pieces(engine, pieces, cutting)
-        return _moments(folded, question, settings, lambda: _groups(tables.values()), aside)
+        ingested = packed_clusters(read.counts.clusters)
+        names = partial(_groups, tables.values())
+        polls = tables[BROKER_POLLS.name]
+        never_asked = _never_asked(folded, partial(distinct, polls, "cluster", "broker_name"))
+        return _moments(folded, question, settings, names, ingested, never_asked, aside)
+
+
+def _never_asked(
+    of_group: FoldResult, brokers: Callable[[], Iterable[tuple[str, str]]]
+) -> frozenset[tuple[str, str]]:
+    """``FoldResult.never_asked`` where one group alone was folded; ``brokers``: gives cluster and
+    name of those that were asked about any.
+    """
+    if not of_group.never_asked:
+        return frozenset()
+    asked = {cluster: set(names) for cluster, names in grouped(brokers()).items()}
+    return frozenset(replace(of_group.facts, brokers=asked).never_asked())
 
 
 def moments_of_tables(
@@ -85,15 +106,23 @@ def moments_of_tables(
     """
     inputs = Inputs(Snapshots.open(snapshots), settings)
     with LocalEngine() as engine:
-        return moments_of_inputs(engine, inputs, question, inputs.groups)
+        return moments_of_inputs(engine, inputs, question, inputs.groups, inputs.brokers)
 
 
 def moments_of_inputs(
-    engine: Engine, inputs: Inputs, question: MomentQuestion, groups: Callable[[], Collection[str]]
+    engine: Engine,
+    inputs: Inputs,
+    question: MomentQuestion,
+    groups: Callable[[], Collection[str]],
+    brokers: Callable[[], Iterable[tuple[str, str]]] | None = None,
 ) -> list[Moment]:
-    """The same of tables wherever they are; ``groups``: gives the names of all of them."""
+    """The same of tables wherever they are; ``groups``: gives the names of all of them;
+    ``brokers``: those that were asked about any; None where the tables of a run lead, which knew.
+    """
     pieces, cutting = inputs.cut(engine, question.window, question.group)
-    return _moments(fold_pieces(engine, pieces, cutting), question, inputs.settings, groups)
+    folded = fold_pieces(engine, pieces, cutting)
+    found = frozenset() if brokers is None else _never_asked(folded, brokers)
+    return _moments(folded, question, inputs.settings, groups, inputs.snapshots.ingested, found)
 
 
 def _moments(
@@ -101,6 +130,8 @@ def _moments(
     question: MomentQuestion,
     settings: Settings,
     groups: Callable[[], Collection[str]],
+    ingested: Mapping[str, Any] | None,
+    never_asked: frozenset[tuple[str, str]],
     aside: str = "",
 ) -> list[Moment]:
     audit = GroupAudit(terms_of(settings), strategy_rules(settings))
@@ -126,7 +157,7 @@ def _moments(
     at = None if question.at is None else to_instant(question.at)
     last = max(time for run in dossier.polls for time in run.times)
     known_issues = question.known_issues.in_force(to_datetime(last).date())
-    terms = terms_of(settings, known_issues)
+    terms = replace(terms_of(settings, known_issues, ingested), never_asked=never_asked)
     try:
         return find_moments(
             dossier, situations, shard.members, question.topic, at, terms, audit.rules

@@ -28,7 +28,9 @@ def packed_clusters(clusters: ClusterRounds) -> dict[str, Any]:
     return {_CLUSTERS: rows} if rows else {}
 
 
-def clusters_of_names(ingested: Mapping[str, Any] | None) -> dict[tuple[str, str], ClustersOfName]:
+def _clusters_of_names(
+    ingested: Mapping[str, Any] | None,
+) -> dict[tuple[str, str], ClustersOfName]:
     """The same, by cluster and name."""
     return {
         (cluster, name): ClustersOfName(*each)
@@ -36,8 +38,14 @@ def clusters_of_names(ingested: Mapping[str, Any] | None) -> dict[tuple[str, str
     }
 
 
-def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Terms:
-    """The terms of the judgement; the known issues are those that are in force."""
+def terms_of(
+    settings: Settings,
+    known_issues: Iterable[KnownIssue] = (),
+    ingested: Mapping[str, Any] | None = None,
+) -> Terms:
+    """The terms of the judgement; the known issues are those that are in force. ``ingested``: the
+    summary of the ingest of what is judged.
+    """
     return Terms(
         persistence_seconds=settings.persistence_seconds,
         heartbeat_expiry_seconds=settings.heartbeat_expiry_seconds,
@@ -47,6 +55,7 @@ def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Ter
         masking=settings.masking.to_masking(),
         topic_queues=settings.bounds.topic_queues,
         known_issues=tuple(map(_known_issue, known_issues)),
+        clusters_of_names=_clusters_of_names(ingested),
     )
 
 

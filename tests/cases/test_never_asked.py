@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.cli import main
 from tests.cases.small_dumps import (
     BROKERS,
     MEMBERS,
@@ -19,6 +20,7 @@ from tests.cases.small_dumps import (
 #: they are a0 and b0, and a1 and b1: where nobody saw the strategy, a0 alone is certain.
 SHARED = ["10.0.0.1@1", "10.0.0.1@1", *MEMBERS[2:]]
 SAID = "broker-{} of cluster C is in the routes, but no list or answer of it came"
+CONSUMED_BY_NOBODY = "CRITICAL from 2026-11-20 10:00:00 on: 2 queues consumed by nobody"
 INCOMPLETE = ("--fail-on", "INCOMPLETE")
 
 
@@ -64,6 +66,31 @@ def test_what_a_broker_that_nobody_asked_may_list_is_possible(audit, answers, ce
 def test_a_broker_that_nobody_asked_is_named_and_makes_the_run_incomplete(run, answers, is_said):
     code, said = run(polled(brokers(*answers)), *INCOMPLETE)
     assert (code, SAID.format("b") in said) == (1, is_said)
+
+
+@pytest.mark.parametrize(
+    ("answers", "another", "judged"),
+    [
+        (
+            (SHARED, None),
+            False,
+            "WARNING from 2026-11-20 10:00:00 on: 2 queues at times consumed by nobo",
+        ),
+        ((SHARED, None), True, CONSUMED_BY_NOBODY),
+        ((SHARED, TIMED_OUT), False, CONSUMED_BY_NOBODY),
+    ],
+)
+def test_explain_says_of_it_what_the_run_says(
+    run, tmp_path, capsys, monkeypatch, answers, another, judged
+):
+    """Also where the broker was asked about another group alone."""
+    monkeypatch.chdir(tmp_path)
+    by_another = [members(60 * minute + 2, "broker-b", MEMBERS) for minute in MINUTES]
+    about_another = [each | {"consumer_group": "H"} for each in by_another] * another
+    run([*polled(brokers(*answers)), *about_another])
+    for place in (["--dumps", "dump.jsonl"], ["--snapshots", "out/snapshots"], []):
+        assert main(["explain", *place, "--group", "G", "--topic", "T"]) == 0
+        assert f"Still there, {judged}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_broker_that_another_cluster_of_the_same_nameserver_asks_is_asked(audit, run):

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from jobs.cli import main
 from tests.cases.small_dumps import (
     BROKERS,
     MEMBERS,
@@ -152,6 +153,20 @@ def test_a_nameserver_that_has_the_name_in_two_clusters_is_enough(audit, address
     assert "the nameservers have broker-a in the clusters C and D" in fault["evidence"]
     assert ("all rounds met broker-a:10911" in fault["evidence"]) == addressed
     assert found["orphaned_queues"] == found["duplicate_queues"] == []
+
+
+@pytest.mark.parametrize("clusters", [("C", "D"), ("C",)])
+def test_explain_says_of_the_name_what_the_run_says(run, tmp_path, capsys, monkeypatch, clusters):
+    """No list shows it: of dumps, of snapshots, or of the tables of the run."""
+    monkeypatch.chdir(tmp_path)
+    _, said = run(one_address(lambda _: {"ns:9876": clusters}))
+    is_wrong = len(clusters) > 1
+    assert ("Several brokers have one name" in said) == is_wrong
+    for place in (["--dumps", "dump.jsonl"], ["--snapshots", "out/snapshots"], []):
+        assert main(["explain", *place, "--group", "G", "--topic", "T"]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert ("Nothing is wrong at this moment" in text) != is_wrong
+        assert ("Why: DUPLICATE_BROKER_NAME. To do: give one of these brokers" in text) == is_wrong
 
 
 def test_of_one_round_it_is_not_seen_for_long(audit):

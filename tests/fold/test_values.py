@@ -22,7 +22,7 @@ from jobs.errors import ContractError
 from jobs.fold.checked_rows import TableReading
 from jobs.fold.kernel import Cutting
 from jobs.pipeline.audit import FoldResult, fold_pieces
-from jobs.pipeline.ingest import tables_of_dumps
+from jobs.pipeline.ingest import read_dumps
 from jobs.pipeline.lost_rows import lost_rows
 from jobs.pipeline.refused_events import without_events
 from jobs.pipeline.terms_of_settings import terms_of
@@ -79,7 +79,7 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     file = tmp_path_factory.mktemp("dumps") / "dump.jsonl"
     file.write_text("\n".join(lines()), encoding="utf-8")
     with LocalEngine() as engine:
-        tables = tables_of_dumps(engine, engine.list_files([str(file)]), SETTINGS)
+        tables = read_dumps(engine, engine.list_files([str(file)]), SETTINGS).whole_tables(SETTINGS)
     assert not tables["quarantine"].num_rows
     return tables
 

@@ -14,7 +14,7 @@ from jobs.engines.local import LocalEngine
 from jobs.fold.kernel import Cutting
 from jobs.judge.dossier import Broker, Dossier, ListedMembers, PollRun
 from jobs.judge.event_times import times_of_group
-from jobs.pipeline.ingest import tables_of_dumps
+from jobs.pipeline.ingest import read_dumps
 from jobs.schemas import NO_ANSWER, NOT_ONLINE
 from tests.support.folding import fold_slices
 
@@ -129,7 +129,7 @@ def dumps() -> list[list[str]]:
 def test_no_recorded_dump_is_taken_for_events(paths: list[str]) -> None:
     settings = Settings()
     with LocalEngine() as engine:
-        tables = tables_of_dumps(engine, engine.list_files(paths), settings)
+        tables = read_dumps(engine, engine.list_files(paths), settings).whole_tables(settings)
     cutting = Cutting(1, settings.heartbeat_expiry_seconds)
     slices = [(each.name, tables[each.name]) for each in cutting.tables()]
     shown = [times_of_group(each) for each in fold_slices(slices, cutting, 1).all()]

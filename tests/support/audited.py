@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from jobs.engines.pieces import all_rows, unpack_rows
 from jobs.fold.kernel import Cutting
 from jobs.pipeline.audit import fold_pieces
 from jobs.pipeline.ingest import read_dumps
-from jobs.pipeline.terms_of_settings import clusters_of_names, packed_clusters, terms_of
+from jobs.pipeline.terms_of_settings import packed_clusters, terms_of
 from jobs.schemas import SNAPSHOT_TABLES
 
 Rows = list[dict[str, Any]]
@@ -29,8 +28,7 @@ def audit_dumps(paths: Sequence[Path], settings: Settings | None = None) -> dict
         read = read_dumps(engine, files, settings)
         written = list(read.tables(settings))
         tables = {each.name: all_rows(written, each.name, each.schema) for each in SNAPSHOT_TABLES}
-        clusters = clusters_of_names(packed_clusters(read.counts.clusters))
-        terms = replace(terms_of(settings), clusters_of_names=clusters)
+        terms = terms_of(settings, ingested=packed_clusters(read.counts.clusters))
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
         pieces = engine.given(
             piece

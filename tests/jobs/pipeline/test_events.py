@@ -20,7 +20,7 @@ from jobs.engines.pieces import pack_rows, unpack_rows
 from jobs.fold.kernel import Cutting, Facts
 from jobs.languages.translated_rows import with_texts
 from jobs.pipeline.audit import fold_pieces
-from jobs.pipeline.ingest import tables_of_dumps
+from jobs.pipeline.ingest import read_dumps
 from jobs.pipeline.merged_events import with_events
 from jobs.pipeline.terms_of_settings import terms_of
 from tests.cases.small_dumps import OFFLINE, members, route
@@ -34,7 +34,7 @@ SETTINGS = Settings(persistence_seconds=60)
 def tables() -> Any:
     with LocalEngine() as engine:
         files = engine.list_files([str(path) for path in sorted(FIELD.glob("*/*.gz"))])
-        return tables_of_dumps(engine, files, SETTINGS)
+        return read_dumps(engine, files, SETTINGS).whole_tables(SETTINGS)
 
 
 @cache
@@ -122,7 +122,7 @@ def test_groups_that_lose_all_members_at_once_have_one_event_in_place_of_their_o
     path = tmp_path / "dump.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in gone(at_once, in_turn)))
     with LocalEngine() as engine:
-        found = tables_of_dumps(engine, engine.list_files([str(path)]), SETTINGS)
+        found = read_dumps(engine, engine.list_files([str(path)]), SETTINGS).whole_tables(SETTINGS)
     for shards in (1, 7):
         rows = published_of(found, shards)
         assert Counter(row["kind"] for row in rows["events"]) == kinds
