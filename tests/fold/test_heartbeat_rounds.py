@@ -289,7 +289,12 @@ def test_away_from_joins_the_lists_are_those_of_the_fleet_without_jitter(fleet: 
     ]
     if not rows:
         return
-    found = lists_of(converted(rows, length))
+    try:
+        found = lists_of(converted(rows, length))
+    except InputError as error:
+        # Streams so short that no round shows every member: nothing is known, and it is said.
+        assert "came none" in str(error)
+        return
     lasts = -(-EXPIRY // length) + 1
     for (broker, time), members in found.items():
         # A heartbeat of the round before comes up to a round later.
