@@ -78,8 +78,9 @@ def changed_with(dossier: Dossier, deploy: Replaced) -> list[Text]:
 def _values(
     dossier: Dossier, client_ids: Collection[str], since: Instant | None, until: Instant | None
 ) -> dict[str, list[Any]]:
-    """The values of each fact that is known of these members, as each broker's last list before
-    ``until``, or its first one from ``since`` on, has them, and their running infos of that time.
+    """The values of each fact that is known of these members, as the latest of each broker's last
+    list before ``until``, or first one from ``since`` on, has them, and their running infos of that
+    time: a list that came before a running info has the strategy that was.
     """
 
     def is_within(time: Instant) -> bool:
@@ -93,10 +94,15 @@ def _values(
         for time in _nearest(run.times, since, until)
     )
     sources: set[str | None] = set()
-    for lists in brokers.values():
-        _, list_id = max(lists) if since is None else min(lists)
+    lists = sorted(max(each) if since is None else min(each) for each in brokers.values())
+    latest = {
+        _client_id(record): list_id
+        for _, list_id in lists
+        for record in dossier.list_records[list_id]
+    }
+    for list_id in {*latest.values()}:
         for record in dossier.list_records[list_id]:
-            if _client_id(record) in client_ids:
+            if _client_id(record) in client_ids and latest[_client_id(record)] == list_id:
                 facts = dict(zip(_NAMES, record, strict=True))
                 sources.add(facts["subscription_source"])
                 topics = _topics(facts["subscriptions"], dossier.consumer_group)

@@ -136,19 +136,34 @@ def _causes(
     return tuple(sorted(lasting) or sorted(runs))
 
 
+_FaultEpisode = Episode[tuple[bool, bool, str, tuple[str, ...]], FoundFault]
+
+
 def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[FaultEpisode]:
     """The episodes of each fault of a topic, of what is about one client id those of each id.
 
     Where a fault shows on no queue is another matter than where it does: its findings say how bad
-    the one is, and nothing but the fault itself the other.
+    the one is, and nothing but the fault itself the other. That is over where members and routes
+    say so, though nothing is computed there.
     """
 
     def key_of(fault: FoundFault) -> tuple[bool, bool, str, tuple[str, ...]]:
         client_ids = fault.client_ids if fault.fault in OF_ONE_CLIENT else ()
         return fault.queues_affected > 0, fault.is_latent, fault.fault, client_ids
 
-    shown = ([(key_of(each), each) for each in phase.evaluated.faults] for phase in timeline.phases)
-    for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds):
+    def is_computed(fault: FoundFault) -> bool:
+        return fault.queues_affected > 0 or fault.is_latent
+
+    def episodes(runs: Sequence[Portion], *, computed: bool) -> Iterator[_FaultEpisode]:
+        faults = (phase.evaluated.faults for phase in timeline.phases)
+        shown = (
+            [(key_of(each), each) for each in of_phase if is_computed(each) == computed]
+            for of_phase in faults
+        )
+        return extents.episodes_of(runs, shown, persistence_seconds)
+
+    computed = episodes(timeline.runs, computed=True)
+    for episode in chain(computed, episodes(timeline.runs_of_reports, computed=False)):
         extent, last = episode.extent, episode.shown[-1]
         named = [(run, fault.client_ids) for run, fault in episode.sightings]
         differs = last.fault == BROKER_VIEW_DIVERGENCE

@@ -14,6 +14,7 @@ from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.english import joined
 from rebalance_core.findings import ORPHANED
+from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
 from ..declared import kinds
@@ -21,6 +22,7 @@ from ..declared.instants import Instant
 from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
 from .deleted import no_config
+from .extents import Timed
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .terms import Terms
 from .why import OTHER_FILTER
@@ -41,10 +43,11 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     all clients answered then.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
-    most = _most_of_nobody(case)
+    most = _most_of_deleted(case)
     queues = [
-        replace(one, severity=min(finding_severity(one, terms, orderly), most(one), key=_rank))
+        replace(one, severity=_milder(finding_severity(one, terms, orderly), at_most))
         for one in found.queues
+        for at_most in [most(one) if one.causes == (GROUP_OFFLINE,) else CRITICAL]
     ]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
@@ -53,26 +56,23 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
         rounds = case.holdings[fault.topic].within(fault.extent)
         is_unasked = harms.are_doubtful(fault) and not any(each.is_complete for each in rounds)
         remedy = joined([fault.remedy, _DOUBTFUL]) if is_unasked else fault.remedy
-        return replace(fault, severity=harms.severity_of(fault), remedy=remedy)
+        # Of a group that is left over no client starts with the other nameserver.
+        is_of_start = fault.fault == ROUTE_DIVERGENCE and fault.queues_affected == 0
+        at_most = most(fault) if is_of_start else CRITICAL
+        return replace(fault, severity=_milder(harms.severity_of(fault), at_most), remedy=remedy)
 
     faults = tuple(map(graded_fault, found.faults))
     return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=faults)
 
 
-_rank = SEVERITIES.index
-
-
-def _most_of_nobody(case: Case) -> Callable[[QueueFinding], str]:
-    """The most that a queue counts which nobody reads, as the group was deleted: nothing where it
-    is seen to be; a warning where it may have been before.
+def _most_of_deleted(case: Case) -> Callable[[Timed], str]:
+    """The most that counts what harms no group that was deleted: nothing where it is seen to be; a
+    warning where it may have been before.
     """
     config = no_config(case.dossier)
 
-    def most(finding: QueueFinding) -> str:
-        is_offline = finding.causes == (GROUP_OFFLINE,)
-        if config is None or not is_offline or finding.last_seen < config.since:
-            return CRITICAL
-        if not config.is_left_over:
+    def most(found: Timed) -> str:
+        if config is None or found.last_seen < config.since or not config.is_left_over:
             return CRITICAL
         return WARNING if config.until is None else INFO
 

@@ -5,7 +5,7 @@ a phase is in the timeline all the same: what the members hold is judged in it.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, pairwise
@@ -67,8 +67,18 @@ class Timeline:
     @cached_property
     def runs(self) -> Sequence[Portion]:
         """The run of each phase, as episodes count them."""
+        return self._runs(lambda phase: not phase.is_blind)
+
+    @cached_property
+    def runs_of_reports(self) -> Sequence[Portion]:
+        """The runs as they count for what members and routes say by themselves, without any share:
+        where nothing is computed they say it too.
+        """
+        return self._runs(lambda phase: not (phase.is_blind and phase.is_computed))
+
+    def _runs(self, counts: Callable[[Phase], bool]) -> Sequence[Portion]:
         parts = [
-            Portion(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
+            Portion(each.first_seen, each.last_seen, each.snapshots, counts(each), each.watch)
             for each in self.phases
         ]
         return runs_of(parts)

@@ -105,6 +105,23 @@ def test_a_group_that_was_deleted_is_missed_by_nobody(audit):
     assert remedy.startswith("nobody is missing: its offsets are left over; ")
 
 
+@pytest.mark.parametrize(("gone_at", "severity"), [(3, "INFO"), (99, "WARNING")])
+def test_of_a_group_that_was_deleted_no_client_starts_with_the_shorter_route(
+    audit, gone_at, severity
+):
+    """A second nameserver lacks broker-b: who starts with it reads nothing there."""
+
+    def lines():
+        yield from group_of(nobody, lambda minute, _: minute < gone_at)
+        for minute in MINUTES:
+            yield route(60 * minute, "broker-a") | {"namesrv_addr": "10.9.0.2:9876"}
+
+    found = audit(lines())
+    assert only(found, "ROUTE_DIVERGENCE")["severity"] == severity
+    (problem,) = found["problems"]
+    assert problem["severity"] == ("INFO" if gone_at == 3 else "CRITICAL")
+
+
 def test_a_broker_that_never_had_the_group_did_not_have_it_until_it_was_deleted(audit, run):
     def lines():
         yield from group_of(nobody, lambda minute, _: minute < 3)

@@ -12,6 +12,7 @@ from tests.cases.small_dumps import (
     SHARES,
     asked,
     holds,
+    instant,
     members,
     rounds,
     route,
@@ -164,3 +165,33 @@ def test_a_subscription_that_a_deploy_drops_is_one_to_no_topic(audit):
 
     (event,) = audit(lines())["events"]
     assert event["evidence"] == ("4 joined, 4 left; it changed its subscription from T to no topic")
+
+
+@pytest.mark.parametrize(("changed", "now"), [(4, "AVG_BY_CIRCLE"), (2, "AVG and AVG_BY_CIRCLE")])
+def test_a_list_that_came_before_the_new_running_info_has_the_strategy_that_was(
+    audit, changed, now
+):
+    """All are restarted and keep their ids, and so many change their strategy. At 10:08 broker-a is
+    asked before their running infos, broker-b after them.
+    """
+
+    def lines():
+        for minute in range(15):
+            is_new = minute >= 8
+            yield from (each for each in asked(minute) if each["kind"] != "consumer_connection")
+            for number, name in enumerate(BROKERS):
+                port = 50_000 + 100 * is_new + 10 * number
+                addrs = [f"10.0.0.{place}:{port + place}" for place, _ in enumerate(MEMBERS)]
+                yield members(60 * minute + 1 + 40 * number, name, MEMBERS, addrs=addrs)
+            started = str(round(instant(470 if is_new else -600).timestamp() * 1000))
+            for number, client_id in enumerate(MEMBERS):
+                yield holds(
+                    60 * minute + 20 + number,
+                    client_id,
+                    SHARES[client_id],
+                    strategy=CIRCLE if is_new and number < changed else AVG,
+                    PROP_CONSUMER_START_TIMESTAMP=started,
+                )
+
+    (event,) = audit(lines())["events"]
+    assert event["evidence"] == f"4 came back; it changed its strategy from AVG to {now}"
