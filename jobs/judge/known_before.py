@@ -16,7 +16,7 @@ from ..declared.kinds import GROUP_NOT_CONSUMING
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .brokers import address_changes, last_change
 from .case import Case
-from .deleted import NoConfig, no_config
+from .deleted import NoConfig
 from .dossier import Dossier, PollRun
 from .events import restarts
 from .facts import members_elsewhere
@@ -32,8 +32,7 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
     before was deleted, and its name is right. Members that are all gone need what made them go. A
     group that no broker has any more was deleted.
     """
-
-    config = no_config(case.dossier)
+    config = case.no_config
 
     def better(fault: FaultEpisode) -> FaultEpisode:
         is_of_group = fault.fault == GROUP_NOT_CONSUMING or fault.remedy == GROUP_OFFLINE_REMEDY

@@ -5,7 +5,7 @@ in their order. Page, gate, alerts and summary read the column.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -20,7 +20,6 @@ from ..declared import kinds
 from ..declared.instants import Instant
 from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
-from .deleted import no_config
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .terms import Terms
 from .why import OTHER_FILTER
@@ -41,9 +40,10 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     all clients answered then.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
-    most = _most_of_nobody(case)
     queues = [
-        replace(one, severity=min(finding_severity(one, terms, orderly), most(one), key=_rank))
+        replace(
+            one, severity=_milder(finding_severity(one, terms, orderly), _at_most(one, case))
+        )
         for one in found.queues
     ]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
@@ -59,24 +59,15 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=faults)
 
 
-_rank = SEVERITIES.index
-
-
-def _most_of_nobody(case: Case) -> Callable[[QueueFinding], str]:
-    """The most that a queue counts which nobody reads, as the group was deleted: nothing where it
-    is seen to be; a warning where it may have been before.
+def _at_most(finding: QueueFinding, case: Case) -> str:
+    """The worst severity of a queue that nobody reads, as the group was deleted: INFO where it is
+    seen to be, WARNING where it may have been before.
     """
-    config = no_config(case.dossier)
-
-    def most(finding: QueueFinding) -> str:
-        is_offline = finding.causes == (GROUP_OFFLINE,)
-        if config is None or not is_offline or finding.last_seen < config.since:
-            return CRITICAL
-        if not config.is_left_over:
-            return CRITICAL
+    config = case.no_config
+    is_offline = finding.causes == (GROUP_OFFLINE,)
+    if config and is_offline and config.is_left_over and config.since <= finding.last_seen:
         return WARNING if config.until is None else INFO
-
-    return most
+    return CRITICAL
 
 
 def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) -> str:

@@ -2,6 +2,7 @@
 of ``client_states``.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,6 +11,10 @@ from rebalance_core.grouping import grouped
 from ..declared.instants import Instant
 from ..dumps.statement import Configured
 from ..schemas import CONFIGURED, NOT_CONFIGURED
+
+
+#: A master that gave none of so many last answers of its cluster's rounds may be gone for good.
+_LAST_ROUNDS = 4
 
 
 class ConfigAnswer(NamedTuple):
@@ -22,8 +27,8 @@ class ConfigAnswer(NamedTuple):
 class ClusterConfigs(NamedTuple):
     """The groups that the masters of a cluster have a configuration of.
 
-    ``always``: those that one of them has in each of its answers, as nearly all are. ``answers``:
-    by master and round.
+    ``always``: those that one of them, which answered to the end, has in each of its answers, as
+    nearly all are. ``answers``: by master and round.
     """
 
     always: frozenset[str]
@@ -33,10 +38,19 @@ class ClusterConfigs(NamedTuple):
     def by_cluster(cls, configured: Configured) -> "dict[str, ClusterConfigs]":
         """The configurations of each cluster."""
         in_each: dict[tuple[str, str], set[str]] = {}
+        rounds: dict[str, set[Instant]] = defaultdict(set)
+        last: dict[tuple[str, str], Instant] = {}
         for (cluster, groups), answers in configured.items():
+            rounds[cluster].update(round_ for _, round_ in answers)
+            for name, round_ in answers:
+                last[cluster, name] = max(round_, last.get((cluster, name), round_))
             for name in {name for name, _ in answers}:
                 in_each.setdefault((cluster, name), {*groups}).intersection_update(groups)
-        by_cluster = grouped((cluster, always) for (cluster, _), always in in_each.items())
+        ends = {cluster: sorted(each)[-_LAST_ROUNDS:][0] for cluster, each in rounds.items()}
+        by_cluster = grouped(
+            (cluster, always if last[cluster, name] >= ends[cluster] else set[str]())
+            for (cluster, name), always in in_each.items()
+        )
         found = {
             cluster: cls(frozenset[str]().union(*of_masters), {})
             for cluster, of_masters in by_cluster.items()
