@@ -41,9 +41,7 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
     queues = [
-        replace(
-            one, severity=_milder(finding_severity(one, terms, orderly), _at_most(one, case))
-        )
+        replace(one, severity=_milder(finding_severity(one, terms, orderly), _at_most(one, case)))
         for one in found.queues
     ]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]

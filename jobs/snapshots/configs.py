@@ -12,7 +12,6 @@ from ..declared.instants import Instant
 from ..dumps.statement import Configured
 from ..schemas import CONFIGURED, NOT_CONFIGURED
 
-
 #: A master that gave none of so many last answers of its cluster's rounds may be gone for good.
 _LAST_ROUNDS = 4
 
