@@ -2,7 +2,6 @@
 of ``client_states``.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -36,20 +35,15 @@ class ClusterConfigs(NamedTuple):
     @classmethod
     def by_cluster(cls, configured: Configured) -> "dict[str, ClusterConfigs]":
         """The configurations of each cluster."""
+        every = [(key[0], asked) for key, answers in configured.items() for asked in answers]
+        rounds = grouped((cluster, round_) for cluster, (_, round_) in every)
+        ends = {cluster: sorted({*each})[-_LAST_ROUNDS:][0] for cluster, each in rounds.items()}
+        present = {(cluster, name) for cluster, (name, at) in every if at >= ends[cluster]}
         in_each: dict[tuple[str, str], set[str]] = {}
-        rounds: dict[str, set[Instant]] = defaultdict(set)
-        last: dict[tuple[str, str], Instant] = {}
         for (cluster, groups), answers in configured.items():
-            rounds[cluster].update(round_ for _, round_ in answers)
-            for name, round_ in answers:
-                last[cluster, name] = max(round_, last.get((cluster, name), round_))
             for name in {name for name, _ in answers}:
                 in_each.setdefault((cluster, name), {*groups}).intersection_update(groups)
-        ends = {cluster: sorted(each)[-_LAST_ROUNDS:][0] for cluster, each in rounds.items()}
-        by_cluster = grouped(
-            (cluster, always if last[cluster, name] >= ends[cluster] else set[str]())
-            for (cluster, name), always in in_each.items()
-        )
+        by_cluster = grouped((key[0], in_each[key]) for key in sorted(present))
         found = {
             cluster: cls(frozenset[str]().union(*of_masters), {})
             for cluster, of_masters in by_cluster.items()
