@@ -282,7 +282,7 @@ source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED|NO_OFFSETS\
     RUNNING_INFO, CLIENT_LOG, REQUEST_MODE, CONSUME_DISABLED: the broker refuses every pull of the
     group, NO_OFFSETS: it answers, and has none of the offsets of the group that it gave before, or
     CONFIGURED and NOT_CONFIGURED: the broker has a subscription group of this name, or none; of a
-    group that some broker always has there is neither
+    group that some broker always has, and up to the last rounds, there is neither
 consumer_group
 client_id string: the client id that was asked for, or that the line names; empty where a broker
     says it

@@ -53,6 +53,11 @@ def is_own_retry_topic(topic: str, group: str, subscribed: Collection[str] = ())
     return topic.startswith(own) and topic not in subscribed and topic in by_pop
 
 
+def is_mock_broker(broker_name: str) -> bool:
+    """True if no server has the name: the queues are the logical ones of a static topic."""
+    return broker_name.startswith(MOCK_BROKER_PREFIX)
+
+
 def is_dead_letters(topic: str) -> bool:
     """True if the topic holds messages that failed for the last time."""
     return topic.startswith(DLQ_PREFIX)

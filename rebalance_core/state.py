@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from .grouping import grouped
-from .message_queue import MOCK_BROKER_PREFIX
+from .message_queue import is_mock_broker
 
 PERM_READ = 4
 PERM_WRITE = 2
@@ -122,8 +122,8 @@ class RouteBroker:
 
     @property
     def is_mock(self) -> bool:
-        """True if no server has the name: the queues are the logical ones of a static topic."""
-        return self.broker_name.startswith(MOCK_BROKER_PREFIX)
+        """True if no server has the name: see ``is_mock_broker``."""
+        return is_mock_broker(self.broker_name)
 
     @property
     def has_address(self) -> bool:

@@ -8,7 +8,7 @@ Clients of either read all the same; each has its own members and offsets.
 """
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -36,9 +36,12 @@ from .in_words import zoned_clock
 from .intervals import usual_gap
 from .terms import ClustersOfName
 
-#: An address that came so many times is asked in turn with another such; one comes back after a
-#: failover that was taken back, too.
+#: An address that a route gave so many times comes in turn with another such; one comes back after
+#: a failover that was taken back, too ...
 _TURNS = 2
+#: ... and twice where it was taken back twice: a route then shows the slave under its own id, and
+#: of polls of id 0 alone nothing does.
+_TURNS_ASKED = 3
 #: A nameserver takes a broker out of a cluster when it leaves, and one that is silent after 120 s,
 #: by a search each 5 or 10 s (``RouteInfoManager.scanNotActiveBroker`` 4.9.4 to 5.3.3).
 _FORGOTTEN_AFTER: Instant = 130 * SECOND
@@ -170,32 +173,33 @@ def find_namesakes(dossier: Dossier) -> list[Namesakes]:
     """The names and ids that several servers have, with the addresses that come in turn.
 
     Two addresses that each come back after the other, in the routes of one nameserver; or that are
-    asked in turn and mostly answer otherwise: two collectors that ask one broker at two addresses
-    get the same list. No address is one that the name has under another id as well: a master and
-    its slave change places in a failover, and may change back.
+    asked in turn, once more, and mostly answer otherwise: two collectors that ask one broker at two
+    addresses get the same list. No address is one that the name has under another id as well: a
+    master and its slave change places in a failover, and may change back.
 
     Worked example: the route has 10.0.0.1 as broker-a, then 10.0.0.2, then each of them again.
     """
-    sequences: dict[Broker, list[list[_Seen]]] = defaultdict(list)
-    for broker, runs in grouped((run.broker, run) for run in dossier.polls).items():
-        # Nearly no broker has several, and the rounds are many.
-        several = len({run.broker_addr for run in runs}) > 1
-        if several and _mostly_differ(asked := _asked(runs)):
-            sequences[broker].append(asked)
+    sequences: dict[Broker, list[tuple[int, list[_Seen]]]] = defaultdict(list)
+    polls = [run for run in dossier.polls if run.broker_addr]
+    overlapping = _overlapping((run.broker, run.broker_addr, run.times) for run in polls)
+    for broker, runs in grouped((run.broker, run) for run in polls).items():
+        if broker in overlapping and _mostly_differ(asked := _asked(runs)):
+            sequences[broker].append((_TURNS_ASKED, asked))
     routes = [run for runs in dossier.routes.values() for run in runs if run.addresses]
     for of_nameserver in grouped((run.namesrv_addr, run) for run in routes).values():
-        of_brokers = grouped({each[:2] for run in of_nameserver for each in run.addresses})
-        moving = {broker for broker, addrs_of in of_brokers.items() if len(addrs_of) > 1}
-        for broker, given in grouped(_given(of_nameserver, moving)).items():
-            sequences[broker].append(sorted(given))
+        overlapping = _overlapping(
+            (each.broker, each.addr, run.times) for run in of_nameserver for each in run.addresses
+        )
+        for broker, given in grouped(_given(of_nameserver, overlapping)).items():
+            sequences[broker].append((_TURNS, sorted(given)))
     addrs = {(run.broker, run.broker_addr or "") for run in dossier.polls}
     addrs |= {(each.broker, each.addr) for run in routes for each in run.addresses}
     found = []
     for broker, of_broker in sorted(sequences.items()):
         others = {addr for (name, id_), addr in addrs if name == broker[0] and id_ != broker[1]}
         rounds: dict[str, set[Instant]] = defaultdict(set)
-        for each in of_broker:
-            in_turn = _in_turn(each) - others
+        for turns, each in of_broker:
+            in_turn = _in_turn(each, turns) - others
             for one in each if len(in_turn) > 1 else ():
                 if one.addr in in_turn:
                     rounds[one.addr].add(one.round_)
@@ -204,6 +208,23 @@ def find_namesakes(dossier: Dossier) -> list[Namesakes]:
             in_order = sorted(seen, key=lambda each: (each.rounds[0], each.addr))
             found.append(Namesakes(broker, tuple(in_order)))
     return found
+
+
+def _overlapping(
+    seen: Iterable[tuple[Broker, str | None, Sequence[Instant]]],
+) -> set[Broker]:
+    """The brokers of which one address came before another one was over: nearly none, and the
+    rounds are many.
+    """
+    times: dict[Broker, dict[str | None, tuple[Instant, Instant]]] = defaultdict(dict)
+    for broker, addr, rounds in seen:
+        first, last = times[broker].get(addr, (rounds[0], rounds[-1]))
+        times[broker][addr] = min(first, rounds[0]), max(last, rounds[-1])
+    return {
+        broker
+        for broker, of_addrs in times.items()
+        if any(after <= last for (_, last), (after, _) in pairwise(sorted(of_addrs.values())))
+    }
 
 
 def _asked(runs: Iterable[PollRun]) -> list[_Seen]:
@@ -223,10 +244,10 @@ def _given(runs: Iterable[RouteRun], brokers: Set[Broker]) -> Iterator[tuple[Bro
                 yield broker, _Seen(at, round_, addr)
 
 
-def _in_turn(seen: Iterable[_Seen]) -> set[str]:
-    """The addresses that come again after another one."""
-    turns = grouped((addr, True) for addr, _ in groupby(seen, key=attrgetter("addr")))
-    return {addr for addr, times in turns.items() if addr and len(times) >= _TURNS}
+def _in_turn(seen: Iterable[_Seen], turns: int) -> set[str]:
+    """The addresses that come so many times, each time after another one."""
+    came = Counter(addr for addr, _ in groupby(seen, key=attrgetter("addr")))
+    return {addr for addr, times in came.items() if addr and times >= turns}
 
 
 def _mostly_differ(asked: Sequence[_Seen]) -> bool:
@@ -314,8 +335,8 @@ def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
 
 def _of_addresses(case: Case, names: Namesakes) -> Extent:
     """The time from the second address until one alone was seen."""
-    _, first, *_ = sorted(each.rounds[0] for each in names.addresses)
-    *_, last, _ = sorted(each.rounds[-1] for each in names.addresses)
+    first = sorted(each.rounds[0] for each in names.addresses)[1]
+    last = sorted(each.rounds[-1] for each in names.addresses)[-2]
     rarest = max(int(np.diff(each.rounds).max()) for each in names.addresses)
     return _extent(case, first, last, rarest, case.persistence_seconds)
 

@@ -16,6 +16,7 @@ from ..declared.instants import SECOND, Instant
 from ..schemas import NO_ANSWER
 from .brokers import Absence, masters_away
 from .core_verdict import QueueKey, Verdict
+from .deleted import NoConfig, no_config
 from .dossier import Dossier, EarlierFinding, ListedIds, QueueOffsets
 from .drift import Drift, find_drift
 from .holdings import find_holdings
@@ -152,6 +153,11 @@ class Case:
             topic: find_route_changes(routes.get(topic, ()), most_queues)
             for topic in self.situations.by_topic
         }
+
+    @cached_property
+    def no_config(self) -> NoConfig | None:
+        """The time since which no broker has a configuration of the group."""
+        return no_config(self.dossier)
 
     @cached_property
     def masters_away(self) -> Sequence[Absence]:

@@ -78,7 +78,7 @@ def channels_of(
     names = {name for each in answers for name in each.names}
     # A member without an address has no channel that could be followed.
     listed = {
-        name: [each for each in zip(*dossier.list_members[name]()[:2], strict=True) if each[1]]
+        name: [each for each in zip(*dossier.list_members[name](), strict=True) if each[1]]
         for name in names & dossier.list_members.keys()
     }
     client_ids: set[str] = set()

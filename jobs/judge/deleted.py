@@ -13,12 +13,14 @@ leaves such a group out of each heartbeat (``ClientManageProcessor.heartBeat`` 5
 from collections.abc import Collection
 from typing import NamedTuple
 
+import numpy as np
+
 from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
 from ..schemas import NO_ANSWER
-from .answers import BRIDGED_AT_LEAST
+from .answers import BRIDGED_AT_LEAST, longest_bridge
 from .dossier import Dossier
 from .in_words import zoned_clock
 
@@ -28,7 +30,8 @@ class NoConfig(NamedTuple):
 
     ``since``: the first round from which on none of them had one. ``until``: the last round in
     which one of them had one; None: none ever had. ``unknown``: the other brokers of the group,
-    which did not say. ``has_members``: the group had members when it was deleted, or after it.
+    which did not say, or do not answer any more. ``has_members``: the group had members when it
+    was deleted, or after it.
     """
 
     since: Instant
@@ -74,11 +77,17 @@ def no_config(dossier: Dossier) -> NoConfig | None:
     """The time since which no broker has a configuration of the group, as their last answers say;
     None: one has, or none was asked.
 
+    A broker that answers no more says nothing; one that no route gives any more, either, is gone.
+
     Worked example: broker-a has it up to 10:02 and not at 10:03, broker-b up to 10:03 and not at
     10:04. It was deleted at 10:04.
     """
-    said = dossier.configured
-    if not said or any(answers[max(answers)] for answers in said.values()):
+    rounds = np.unique([time for answers in dossier.configured.values() for time in answers])
+    if not rounds.size:
+        return None
+    present = rounds[-1] - max(BRIDGED_AT_LEAST, longest_bridge(rounds))
+    said = {name: of for name, of in dossier.configured.items() if max(of) >= present}
+    if any(answers[max(answers)] for answers in said.values()):
         return None
     had = [time for answers in said.values() for time, has in answers.items() if has]
     lacked = [
@@ -94,4 +103,7 @@ def no_config(dossier: Dossier) -> NoConfig | None:
     stored = {each.broker_name for of_topic in dossier.offsets.values() for each in of_topic}
     # Brokers of other groups never had it.
     names = [name for name, answers in said.items() if any(answers.values())] or said.keys()
-    return NoConfig(since, until, names, (polled | stored) - said.keys(), has_members)
+    routes = [run for runs in dossier.routes.values() for run in runs]
+    routed = {b.broker_name for run in routes if run.times[-1] >= present for b in run.brokers}
+    gone = dossier.configured.keys() - routed if routes else set()
+    return NoConfig(since, until, names, (polled | stored) - said.keys() - gone, has_members)

@@ -138,13 +138,10 @@ def _add(found: dict[str, set[Any]], facts: Iterable[tuple[str, Any]]) -> None:
 
 def _topics(subscriptions: Iterable[Any] | None, group: str) -> tuple[tuple[str, str], ...]:
     """The topics, each with its filter, but for the group's own retry topic."""
-    every = (
-        tuple(each.values()) if isinstance(each, dict) else each for each in subscriptions or ()
-    )
     return tuple(
         sorted(
             (topic, expression or "*")
-            for topic, _, expression in every
+            for topic, _, expression in subscriptions or ()
             if not is_own_retry_topic(topic, group)
         )
     )

@@ -261,7 +261,8 @@ class Dossier:
     #: with where the members begin then (``ConsumeFromWhere``).
     without_offsets: dict[str, dict[Instant, str | None]] = field(default_factory=dict)
     #: The answers of each broker whether it had a configuration of the group (a subscription
-    #: group), by snapshot; empty where some broker always had one, or none was asked.
+    #: group), by snapshot; empty where some broker had one always, and to the end, or none was
+    #: asked.
     configured: dict[str, dict[Instant, bool]] = field(default_factory=dict)
     #: The offsets of each topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)

@@ -120,7 +120,7 @@ def _uninterrupted(runs: Sequence[PollRun]) -> Iterator[PollRun]:
 
 
 def _connections(dossier: Dossier, run: PollRun) -> Iterator[tuple[str, str]]:
-    return zip(*dossier.list_members[run.answer]()[:2], strict=True)
+    return zip(*dossier.list_members[run.answer](), strict=True)
 
 
 def _company(meetings: Sequence[_Meetings], units: int) -> _Company | None:

@@ -24,7 +24,6 @@ from ..declared.instants import SECOND, Instant
 from .arrow_tables import Row
 from .case import Case
 from .core_verdict import QueueKey
-from .deleted import no_config
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
 from .found import GroupFindings
@@ -53,7 +52,7 @@ def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterato
         if row["topic"] == case.main_topic:
             facts += [*retries(case), *_addresses_by_turns(case.dossier)]
             facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
-            facts += _deleted_with_members(case.dossier)
+            facts += _deleted_with_members(case)
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 
 
@@ -125,6 +124,9 @@ def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
     offset that is ahead now and then, or moves on, shows nothing. Nor does the end that a slave
     gives while the master is away.
 
+    What the broker lost stays lost: an end that is below the last one before at some polls alone
+    may be a slave's.
+
     Worked example: at one poll the offset is 40 ahead, at the next one 60 behind.
     """
     found: dict[str, dict[QueueKey, int]] = {}
@@ -133,7 +135,7 @@ def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
         others = np.flatnonzero(ahead <= 0)
         start = int(others[-1]) + 1 if others.size else 0
         times = each.times[start:]
-        away = (one for one in case.masters_away if one.broker_name == each.broker_name)
+        away = [one for one in case.masters_away if one.broker_name == each.broker_name]
         if (
             times.size < _SEEN_TWICE
             or times[-1] - times[0] < case.persistence_seconds * SECOND
@@ -141,8 +143,11 @@ def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
             or any(one.is_within(times[0], times[-1]) for one in away)
         ):
             continue
-        before, since = each.broker_offsets[:start], each.broker_offsets[start:]
-        why = "EITHER" if not start else "LOST" if since[0] < before[-1] else "SET"
+        why, since = "EITHER", each.broker_offsets[start:]
+        # An end that a slave may have given says nothing of the master's.
+        if start and not any(one.is_within(each.times[start - 1], times[0]) for one in away):
+            before = each.broker_offsets[start - 1]
+            why = "LOST" if since.max() < before else "SET" if since.min() >= before else why
         queue = each.broker_name, each.queue_id
         found.setdefault(why, {})[queue] = int(ahead[-1])
     for why, of_queues in found.items():
@@ -185,10 +190,10 @@ def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
         )
 
 
-def _deleted_with_members(dossier: Dossier) -> Iterator[Text]:
+def _deleted_with_members(case: Case) -> Iterator[Text]:
     """The members that a group has while no broker has a configuration of it any more."""
-    config, last = no_config(dossier), dossier.last_listed
-    if config is None or last is None or last.time < config.since or dossier.is_offline:
+    config, last = case.no_config, case.dossier.last_listed
+    if config is None or last is None or last.time < config.since or case.dossier.is_offline:
         return
     yield Text(
         "{config}, and still has members ({members:,}): a broker that does not create groups by "

@@ -16,6 +16,7 @@ from ..schemas import NOT_LOCKED
 from .core_verdict import QueueKey
 from .extents import Extent
 from .holdings import Holding
+from .timeline import Phase
 
 _moment = attrgetter("moment")
 
@@ -27,8 +28,9 @@ class AnswerRound:
     round_: Instant
     #: The time of the last of them.
     moment: Instant
-    #: The phases in which they came: of several, a queue may have gone from one to another.
-    positions: set[int]
+    #: The phases in which they came, by position: of several, a queue may have gone from one to
+    #: another.
+    phases: dict[int, Phase]
     #: The number of processes that answered, and their client ids.
     answered: int
     client_ids: set[str]
@@ -42,13 +44,18 @@ class AnswerRound:
     @property
     def is_of_one_phase(self) -> bool:
         """True if the answers are of one moment, as far as the lists and routes show."""
-        return len(self.positions) == 1
+        return len(self.phases) == 1
+
+    @property
+    def phase(self) -> Phase:
+        """The one phase in which they came."""
+        (phase,) = self.phases.values()
+        return phase
 
     @property
     def position(self) -> int:
-        """The position of the one phase in which they came."""
-        (position,) = self.positions
-        return position
+        """The position of that phase."""
+        return self.phase.position
 
     @property
     def is_complete(self) -> bool:
@@ -66,7 +73,7 @@ class AnswerRound:
 
 class Refuted(NamedTuple):
     """A part of a finding's time in which the answers refute it: from ``since`` up to ``until``,
-    without it. Beyond them the finding ends, or an answer shows it.
+    without it. Beyond them the finding ends, an answer shows it, or the situation is another one.
     """
 
     since: Instant
@@ -100,7 +107,7 @@ class HoldingsOfTopic:
         if not within:
             after = bisect_left(self.rounds, time.first_seen, key=_moment)
             around = self.rounds[max(after - 1, 0) : after + 1]
-            if len(around) < 2 or around[0].positions != around[1].positions:
+            if len(around) < 2 or around[0].phases.keys() != around[1].phases.keys():
                 return False
             return all(each.is_complete and each.round_ not in held for each in around)
         return any(each.is_complete and each.round_ not in held for each in within)
@@ -111,7 +118,9 @@ class HoldingsOfTopic:
 
     def refuted(self, queue: QueueKey, time: Extent, *, is_duplicate: bool) -> list[Refuted]:
         """The parts of that time whose rounds refute that several processes hold the queue, or that
-        none does, one after the other and none between them that shows it.
+        none does, one after the other and none between them that shows it; up to the nearest answer
+        that does, but no further than the situation of the first and of the last of them goes: what
+        is held follows from it, and says nothing of another one.
         """
         holders = Counter(
             round_
@@ -119,24 +128,24 @@ class HoldingsOfTopic:
             if not is_duplicate or each.activities[queue] != NOT_LOCKED
             for round_ in (each.answered if is_duplicate else each.rounds)
         )
-        shown: list[tuple[bool, Instant]] = []
+        shown: list[tuple[bool, AnswerRound]] = []
         for each in self.within(time):
             number = holders[each.round_]
             shows = number > 1 if is_duplicate else each.is_complete and not number
             refutes = each.tells_all if is_duplicate else each.is_settled and number
             if each.is_of_one_phase and (shows or refutes):
-                shown.append((shows, each.moment))
+                shown.append((shows, each))
         runs = [
-            (shows, [moment for _, moment in of_run])
+            (shows, [each for _, each in of_run])
             for shows, of_run in groupby(shown, key=itemgetter(0))
         ]
         return [
             Refuted(
-                moments[0] if before else time.first_seen,
-                after[0] if after else time.last_seen + 1,
-                moments[-1] - moments[0],
+                of[0].moment if before else max(of[0].phase.first_seen, time.first_seen),
+                after[0].moment if after else min(of[-1].phase.last_seen, time.last_seen) + 1,
+                of[-1].moment - of[0].moment,
             )
-            for (_, before), (shows, moments), (_, after) in zip(
+            for (_, before), (shows, of), (_, after) in zip(
                 [(True, []), *runs], runs, [*runs[1:], (True, [])], strict=False
             )
             if not shows
@@ -172,9 +181,9 @@ class HoldingsOfTopic:
             for round_, moment in zip(each.rounds, each.moments, strict=True):
                 found = rounds.get(round_)
                 if found is None:
-                    found = rounds[round_] = AnswerRound(round_, moment, set(), 0, set(), 0, True)
+                    found = rounds[round_] = AnswerRound(round_, moment, {}, 0, set(), 0, True)
                 found.moment = max(found.moment, moment)
-                found.positions.add(each.phase.position)
+                found.phases[each.phase.position] = each.phase
                 found.answered += 1
                 found.bridged += round_ in each.bridged
                 found.client_ids.add(each.process.client_id)

@@ -1,23 +1,24 @@
 """faults -> the same, with what the window shows before them: remedies that fit it."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain
+
+import numpy as np
 
 from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY, UNKNOWN_TOPIC
 from rebalance_core.english import MOST_NAMES, list_of
-from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
 from ..declared.kinds import GROUP_NOT_CONSUMING
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from .answers import Answers, asked_answers
 from .brokers import address_changes, last_change
 from .case import Case
-from .deleted import NoConfig, no_config
-from .dossier import Dossier, PollRun
+from .deleted import NoConfig
+from .dossier import Broker, Dossier
 from .events import restarts
 from .facts import members_elsewhere
 from .found import FaultEpisode, GroupFindings
@@ -32,8 +33,7 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
     before was deleted, and its name is right. Members that are all gone need what made them go. A
     group that no broker has any more was deleted.
     """
-
-    config = no_config(case.dossier)
+    config = case.no_config
 
     def better(fault: FaultEpisode) -> FaultEpisode:
         is_of_group = fault.fault == GROUP_NOT_CONSUMING or fault.remedy == GROUP_OFFLINE_REMEDY
@@ -129,19 +129,17 @@ def _of_no_config(config: NoConfig) -> Text:
 
 def _came_back(dossier: Dossier, until: Instant) -> int:
     """The most times that a broker which knew no member any more listed the old ones again."""
-    of_brokers = grouped(
-        (run.broker[0], run)
-        for run in dossier.polls
-        if not run.broker[1] and run.answer not in (NO_ANSWER, ANSWERED)
-    )
-    return max((_back_at(runs, dossier, until) for runs in of_brokers.values()), default=0)
+    said = (run for run in dossier.polls if run.answer not in (NO_ANSWER, ANSWERED))
+    of_masters = asked_answers(run for run in said if not run.broker[1])
+    return max((_back_at(each, dossier, until) for each in of_masters), default=0)
 
 
-def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
+def _back_at(answers: Answers[Broker], dossier: Dossier, until: Instant) -> int:
     """The number of times that this broker listed members again."""
-    answers = sorted((time, run.answer) for run in runs for time in run.times if time <= until)
     back, known = 0, set[str]()
-    for (_, before), (_, now) in pairwise(answers):
+    said = answers.contents[answers.snapshots <= until]
+    for place in np.flatnonzero(np.diff(said)).tolist():
+        before, now = answers.name_of(place), answers.name_of(place + 1)
         if before in dossier.list_members:
             known.update(dossier.list_members[before]().client_ids)
         if before == NOT_ONLINE and now in dossier.list_members:

@@ -17,7 +17,7 @@ from rebalance_core.descriptions import ASSIGN_EACH_ONCE, EXPRESSION_MISMATCH
 from rebalance_core.english import MOST_NAMES, joined
 from rebalance_core.findings import DUPLICATE, QUEUES_CHOSEN, SHARED_BY_BROKER
 from rebalance_core.grouping import grouped
-from rebalance_core.message_queue import MOCK_BROKER_PREFIX
+from rebalance_core.message_queue import is_mock_broker
 from rebalance_core.repairs import MIXED_REQUEST_MODE
 from rebalance_core.texts import Text
 
@@ -108,7 +108,7 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     """
     every_queue = chain.from_iterable(case.dossier.offsets.values())
     # The logical queues of a static topic lie on several brokers, each with its own rate.
-    real = (each for each in every_queue if not each.broker_name.startswith(MOCK_BROKER_PREFIX))
+    real = (each for each in every_queue if not is_mock_broker(each.broker_name))
     by_broker = grouped((each.broker_name, each) for each in real)
     runs = [run for _, queues in sorted(by_broker.items()) for run in _runs(case, queues)]
     lasts = case.persistence_seconds * SECOND

@@ -5,7 +5,7 @@ in their order. Page, gate, alerts and summary read the column.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -21,7 +21,6 @@ from ..declared import kinds
 from ..declared.instants import Instant
 from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
-from .deleted import no_config
 from .extents import Timed
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .terms import Terms
@@ -43,11 +42,10 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     all clients answered then.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
-    most = _most_of_deleted(case)
     queues = [
         replace(one, severity=_milder(finding_severity(one, terms, orderly), at_most))
         for one in found.queues
-        for at_most in [most(one) if one.causes == (GROUP_OFFLINE,) else CRITICAL]
+        for at_most in [_at_most(one, case) if one.causes == (GROUP_OFFLINE,) else CRITICAL]
     ]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
@@ -58,25 +56,21 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
         remedy = joined([fault.remedy, _DOUBTFUL]) if is_unasked else fault.remedy
         # Of a group that is left over no client starts with the other nameserver.
         is_of_start = fault.fault == ROUTE_DIVERGENCE and fault.queues_affected == 0
-        at_most = most(fault) if is_of_start else CRITICAL
+        at_most = _at_most(fault, case) if is_of_start else CRITICAL
         return replace(fault, severity=_milder(harms.severity_of(fault), at_most), remedy=remedy)
 
     faults = tuple(map(graded_fault, found.faults))
     return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=faults)
 
 
-def _most_of_deleted(case: Case) -> Callable[[Timed], str]:
-    """The most that counts what harms no group that was deleted: nothing where it is seen to be; a
-    warning where it may have been before.
+def _at_most(found: Timed, case: Case) -> str:
+    """The worst severity of what harms no group that was deleted: INFO where it is seen to be,
+    WARNING where it may have been before.
     """
-    config = no_config(case.dossier)
-
-    def most(found: Timed) -> str:
-        if config is None or found.last_seen < config.since or not config.is_left_over:
-            return CRITICAL
+    config = case.no_config
+    if config and config.is_left_over and config.since <= found.last_seen:
         return WARNING if config.until is None else INFO
-
-    return most
+    return CRITICAL
 
 
 def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) -> str:

@@ -11,6 +11,9 @@ from ..declared.instants import Instant
 from ..dumps.statement import Configured
 from ..schemas import CONFIGURED, NOT_CONFIGURED
 
+#: A master that gave none of so many last answers of its cluster's rounds may be gone for good.
+_LAST_ROUNDS = 4
+
 
 class ConfigAnswer(NamedTuple):
     """An answer of a master, with those of its groups that none of the cluster always has."""
@@ -22,8 +25,8 @@ class ConfigAnswer(NamedTuple):
 class ClusterConfigs(NamedTuple):
     """The groups that the masters of a cluster have a configuration of.
 
-    ``always``: those that one of them has in each of its answers, as nearly all are. ``answers``:
-    by master and round.
+    ``always``: those that one of them, which answered to the end, has in each of its answers, as
+    nearly all are. ``answers``: by master and round.
     """
 
     always: frozenset[str]
@@ -32,11 +35,15 @@ class ClusterConfigs(NamedTuple):
     @classmethod
     def by_cluster(cls, configured: Configured) -> "dict[str, ClusterConfigs]":
         """The configurations of each cluster."""
+        every = [(key[0], asked) for key, answers in configured.items() for asked in answers]
+        rounds = grouped((cluster, round_) for cluster, (_, round_) in every)
+        ends = {cluster: sorted({*each})[-_LAST_ROUNDS:][0] for cluster, each in rounds.items()}
+        present = {(cluster, name) for cluster, (name, at) in every if at >= ends[cluster]}
         in_each: dict[tuple[str, str], set[str]] = {}
         for (cluster, groups), answers in configured.items():
             for name in {name for name, _ in answers}:
                 in_each.setdefault((cluster, name), {*groups}).intersection_update(groups)
-        by_cluster = grouped((cluster, always) for (cluster, _), always in in_each.items())
+        by_cluster = grouped((key[0], in_each[key]) for key in sorted(present))
         found = {
             cluster: cls(frozenset[str]().union(*of_masters), {})
             for cluster, of_masters in by_cluster.items()

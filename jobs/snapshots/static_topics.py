@@ -13,7 +13,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import TypeAlias
 
-from rebalance_core.message_queue import MOCK_BROKER_PREFIX
+from rebalance_core.message_queue import is_mock_broker
 
 from ..declared.instants import Instant
 from ..dumps.queue_maps import QueueName
@@ -44,9 +44,7 @@ def as_clients_see(
         physical: dict[str, list[Offset]] = defaultdict(list)
         others: list[Offset] = []
         for offset in queues.values():
-            is_other = offset.topic not in topics or offset.broker_name.startswith(
-                MOCK_BROKER_PREFIX
-            )
+            is_other = offset.topic not in topics or is_mock_broker(offset.broker_name)
             (others if is_other else physical[offset.topic]).append(offset)
         # A rate is that of all queues of an answer, some of which get another broker's name.
         mixed = {offset.broker_name for offset in chain.from_iterable(physical.values())}

@@ -172,6 +172,36 @@ def test_of_a_broker_that_was_not_asked_for_its_groups_it_is_not_known(audit):
     assert offline(audit(group_of(nobody, nobody, names=())))[::2] == ("CRITICAL", START)
 
 
+@pytest.mark.parametrize(
+    ("answers", "routed", "severity", "said"),
+    [
+        # It went for good at 10:01: no list, no route, no configuration of it from then on.
+        (range(1), range(1), "INFO", "it was deleted"),
+        # Its master is down: the route of its slave gives the name.
+        (range(1), MINUTES, "CRITICAL", "it was deleted; of broker-x it is not known"),
+        # It answered up to two minutes ago, and has the group.
+        (range(13), range(13), "CRITICAL", None),
+    ],
+)
+def test_a_broker_that_went_for_good_does_not_keep_a_deleted_group(
+    audit, answers, routed, severity, said
+):
+    """broker-x has the group at each of its answers; the others have it until 10:03."""
+
+    def lines():
+        yield from group_of(nobody, lambda minute, _: minute < 3)
+        for minute in MINUTES:
+            if minute in routed:
+                yield route(60 * minute, *BROKERS, "broker-x")
+            if minute in answers:
+                yield members(60 * minute + 3, "broker-x", OFFLINE)
+                yield configs(minute, "broker-x", "OTHER", "G")
+
+    fault = only(audit(lines()), "GROUP_OFFLINE")
+    assert fault["severity"] == severity
+    assert fault["evidence"].endswith(said) if said else "deleted" not in fault["evidence"]
+
+
 def test_a_group_that_no_broker_ever_had_says_so(audit):
     severity, evidence, remedy = offline(audit(group_of(nobody, lambda *_: False)))
     assert severity == "WARNING"

@@ -208,6 +208,18 @@ def _ahead(minute, ahead):
             id="lost",
         ),
         pytest.param(lambda m: (500, 500 if m < 5 else 900), ": the offset was set too", id="set"),
+        # At 10:05 a slave gives the end, 300 of 500; the offset was set to 900.
+        pytest.param(
+            lambda m: (300 if m == 5 else 500, 500 if m < 5 else 900),
+            "lost messages, or the offset was set",
+            id="set as a slave answers",
+        ),
+        # The broker lost 200 of 500, and gets 10 a minute again.
+        pytest.param(
+            lambda m: (500 if m < 5 else 250 + 10 * m, 500),
+            "and stayed so: the broker lost",
+            id="lost, and more comes",
+        ),
         # 40 ahead of the end, and 60 behind it, by turns; ahead at the last polls too.
         pytest.param(lambda m: (1_000, 1_040 if m % 2 else 940), None, id="to and fro"),
         pytest.param(lambda m: (1_000, 1_040 if m != 11 else 940), None, id="behind a while ago"),

@@ -48,10 +48,12 @@ def asked_in(minute, addrs, listed):
         yield members(60 * minute + 2 + number, "broker-a", listed[addr]) | {"broker_addr": addr}
 
 
-def registering(at, one=MEMBERS, other=OFFLINE, polled=True, routed=True, both=False):
+def registering(
+    at, one=MEMBERS, other=OFFLINE, polled=True, routed=True, both=False, minutes=range(20)
+):
     """broker-a at one address or the other; of the second one's offsets nothing ever moves."""
     listed = {ONE: one, OTHER: other}
-    for minute in range(20):
+    for minute in minutes:
         addr = at(minute)
         yield cluster_info(60 * minute, addr)
         yield route(60 * minute + 1, "broker-a", addrs=routed * [("broker-a", {"0": addr})])
@@ -122,6 +124,23 @@ def test_one_broker_with_two_addresses_is_one(audit, given, events):
     found = audit(lines)
     assert found["group_faults"] == found["orphaned_queues"] == []
     assert names(found, "events") == events
+
+
+def taken_back(times):
+    """The slave is the master for five minutes, so many times; then the master is it again."""
+    return lambda minute: OTHER if minute // 5 % 2 and minute < 10 * times else ONE
+
+
+@pytest.mark.parametrize(
+    ("times", "routed", "several"),
+    # By routes, which give a slave its own id, two times are enough.
+    [(1, True, False), (2, True, True), (2, False, False), (3, False, True)],
+)
+def test_a_failover_that_was_taken_back_twice_is_no_second_broker(audit, times, routed, several):
+    """The slave's list has the members that found it; only who is id 0 was asked."""
+    lines = registering(taken_back(times), routed=routed, other=MEMBERS[:3], minutes=range(35))
+    faults = audit(each for each in lines if each["kind"] != "cluster_info")["group_faults"]
+    assert ("DUPLICATE_BROKER_NAME" in {each["fault"] for each in faults}) == several
 
 
 def one_address(clusters_of, addressed=True):

@@ -43,6 +43,7 @@ def case(**facts: Any) -> Any:
     """What a rule reads of a case, and nothing else: of 180 s that something has to last."""
     values = {"persistence_seconds": 180, "terms": TERMS, "masters_away": (), "members_in_time": ()}
     values |= {"situations": Situations({}), "snapshots": (at(0), at(60)), "expiry": at(130)}
+    values |= {"no_config": None}
     return SimpleNamespace(**values | {"dossier": Dossier("C", "G")} | facts)
 
 

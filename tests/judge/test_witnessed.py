@@ -159,6 +159,30 @@ def test_rounds_around_a_finding_show_what_nobody_holds_in_between(after, change
     assert orphan is is_orphan
 
 
+@pytest.mark.parametrize("is_duplicate", [True, False])
+@pytest.mark.parametrize(
+    ("segments", "since", "until"),
+    [
+        ([("one", 0, 7200)], 0, 7200),
+        # The finding is two hours long; the answers of the second one are of the last situations.
+        ([("one", 0, 1800), ("two", 1860, 7200)], 1860, 7200),
+        ([("one", 0, 1800), ("two", 1860, 5600), ("three", 5660, 7200)], 1860, 7200),
+        ([("one", 0, 6600), ("two", 6660, 7200)], 0, 6600),
+    ],
+)
+def test_answers_refute_no_more_of_a_finding_than_their_situations(
+    segments, since, until, is_duplicate
+):
+    """Another one may have been what was computed, and over long before."""
+    times = [5400, 5700, 6000, 6300]
+    infos = [info("a", times, [0, 1]), info("b", times, [2, 3])]
+    index = index_holdings(holdings_of(infos, segments=segments, allocations=OVERLAPPING))
+    time, queue = Extent(at(0), at(7200), 1, "PERSISTENT", ongoing=True), (BROKER, 0)
+    (found,) = index[TOPIC].refuted(queue, time, is_duplicate=is_duplicate)
+    assert (found.since, found.until) == (at(since), at(until) + 1)
+    assert found.lasts == at(6300) - at(5400)
+
+
 def test_rounds_against_a_possible_duplicate_outweigh_logs_for_it():
     # They refute nothing, but what was computed does not count beside them.
     infos = [info("a", 60, [0, 1]), info("b", 60, [2, 3])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jobs.dumps.reading import Counts
 from jobs.dumps.statement import LineSource, Statement
 from jobs.snapshots.configs import ClusterConfigs
@@ -56,3 +58,13 @@ def test_lists_that_repeat_themselves_are_one_of_all_rounds_and_masters():
             part.add_configured(("C", HAS), {(name, number): number})
     whole = Counts.of(parts).configured
     assert whole == {("C", HAS): {(name, n): n for n in range(2) for name in "ab"}}
+
+
+@pytest.mark.parametrize(("last", "rows"), [(6, 0), (5, 16)])
+def test_a_master_that_went_for_good_has_no_group_for_ever(last, rows):
+    """a answers from round 0 to the last one of these, always with the group; b never has it."""
+    counts = Counts()
+    counts.add_configured(("C", HAS), {("a", round_): round_ for round_ in range(last + 1)})
+    counts.add_configured(("C", NOT), {("b", round_): round_ for round_ in range(10)})
+    configs = ClusterConfigs.by_cluster(counts.configured)["C"]
+    assert len([*configs.rows("C", "G")]) == rows
