@@ -210,24 +210,24 @@ def _fault(case: Case, topic: str, losses: Sequence[_Loss]) -> FaultEpisode:
     names = sorted({each.broker_name for each in losses})
     queues = {(queue.broker_name, queue.queue_id) for each in losses for queue in each.queues}
     waiting = sum(each.waiting for each in losses)
-    what = agreeing(
+    loss = {
+        "time": zoned_clock(last.rounds[0]),
+        "broker": last.broker_name,
+        "before": zoned_clock(last.before),
+        "queues": queues_in_words(queues),
+    }
+    what: str = agreeing(
         waiting,
         "since {time} {broker} answers without any offset of the group; until {before} it had "
         "those of {queues}, where {messages:,} [message|messages] waited",
-        time=zoned_clock(last.rounds[0]),
-        broker=last.broker_name,
-        before=zoned_clock(last.before),
-        queues=queues_in_words(queues),
         messages=waiting,
+        **loss,
     )
     if last.came_back:
         what = Text(
             "at {time} {broker} answered without any offset of the group, whose members ran; until "
             "{before} it had those of {queues}",
-            time=zoned_clock(last.rounds[0]),
-            broker=last.broker_name,
-            before=zoned_clock(last.before),
-            queues=queues_in_words(queues),
+            **loss,
         )
     change = last_change(dossier, case.masters_away, last.broker_name, last.before, last.rounds[0])
     starts = _AT_ITS_START.get(last.begins or "", _SOMEWHERE)
