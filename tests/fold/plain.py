@@ -35,7 +35,7 @@ def fold_plainly(tables: dict[str, pa.Table]) -> dict[tuple[str, str], set[Any]]
         list_id = content_id(record_text(MEMBER_FACTS, each) for each in members)
         answers[cluster, group, *broker][time].append(("ANSWERED", list_id, time))
         topics = {each[0] for member in members for each in member[-1]}
-        connections = sorted(map(_CONNECTION, members))
+        connections = sorted(map(_CONNECTION, members), key=repr)
         content = (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
         found[cluster, group].add(("member_list", content))
         for topic in topics:
@@ -89,8 +89,8 @@ def _polls(dossier: Dossier) -> Iterator[Any]:
 
 def _contents(dossier: Dossier) -> Iterator[Any]:
     for list_id, topics in dossier.list_topics.items():
-        connections = sorted(map(_CONNECTION, dossier.list_records[list_id]))
-        listed = sorted(zip(*dossier.list_members[list_id](), strict=True))
+        connections = sorted(map(_CONNECTION, dossier.list_records[list_id]), key=repr)
+        listed = sorted(zip(*dossier.list_members[list_id](), strict=True), key=repr)
         assert listed == [each[:2] for each in connections]
         yield "member_list", (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
     for topic, runs in dossier.routes.items():
