@@ -100,7 +100,7 @@ def _joining(step: Step, client_id: str, made: Sequence[Change], situation: Situ
     """The step by which a client joins, with the settings of the changes that were made before."""
     if any(change.separates_ids for change in made):
         ids = {member.client_id for member in situation.state.members}
-        client_id = copy_id(client_id, sum(original_id(each) == client_id for each in ids))
+        client_id = copy_id(client_id, sum(original_id(id_) == client_id for id_ in ids))
     joins = partial(step.apply, client=client_id)
     settings = [change.for_newcomer(client_id) for change in made if change.for_newcomer]
     return lambda there: reduce(lambda so_far, use: use(so_far), settings, joins(there))
@@ -139,7 +139,7 @@ def _stepwise(
         return Step(words, partial(apply, **target), joins)
 
     def steps(situation: Situation) -> tuple[Step, ...]:
-        return tuple(step_for(each, situation.state.topic) for each in targets(situation))
+        return tuple(step_for(row, situation.state.topic) for row in targets(situation))
 
     return Change(text, steps, **more)
 

@@ -113,8 +113,8 @@ def _effect_in(state: State, findings: list[Finding]) -> str:
 
 def _are_of_ids(finding: Finding) -> bool:
     """True if each of several that claim the queue is a client id of its own."""
-    ids = {each.client_id for each in finding.claimants}
-    processes = sum(each.processes for each in finding.claimants)
+    ids = {claimant.client_id for claimant in finding.claimants}
+    processes = sum(claimant.processes for claimant in finding.claimants)
     return finding.kind == DUPLICATE and len(ids) == processes > 1
 
 
@@ -228,7 +228,11 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
     addresses = {address for _, _, address in silent_members(state)}
     ghosts = _members(state, lambda member: member.client_addr in addresses)
     template = "{clients} [sends|send] no heartbeats any more and still [takes|take] a slot"
-    if {each.client_id for each in state.process_counts if not each.processes}.issuperset(ghosts):
+    if {
+        process_count.client_id
+        for process_count in state.process_counts
+        if not process_count.processes
+    }.issuperset(ghosts):
         template = (
             "{clients} no longer [answers|answer] requests for running infos and still "
             "[takes|take] a slot"
@@ -299,7 +303,7 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     evidence, remedies, possibly = [], [], _AT_TIMES
     # Another process with the id of one that does not subscribe does.
     shared = {m.client_id for m in situation.state.members if m.subscribed}.intersection(strangers)
-    if others := [each for each in strangers if each not in shared]:
+    if others := [stranger for stranger in strangers if stranger not in shared]:
         template = (
             "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
         )
@@ -488,7 +492,7 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
             nameservers=_and(
                 route.namesrv_addr
                 for route in state.topic_routes
-                if route.brokers and name not in {each.broker_name for each in route.brokers}
+                if route.brokers and name not in {broker.broker_name for broker in route.brokers}
             ),
             name=name,
         )
@@ -506,7 +510,7 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
 def _would_lack(state: State, lost: Collection[str]) -> Iterator[Text]:
     """The brokers that a client would lack, were its nameserver one whose route lacks them."""
     for route in state.topic_routes:
-        lacks = sorted({*lost}.difference(each.broker_name for each in route.brokers))
+        lacks = sorted({*lost}.difference(broker.broker_name for broker in route.brokers))
         if route.brokers and lacks:
             yield Text(
                 "no queue of the group shows it today: a client that starts with {nameserver} "
@@ -572,10 +576,16 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     blocks from the queues of all rooms: the one that is left out does no harm.
     """
     unfiltered = repairs.users_of(situation, MachineRoomUnfiltered)
-    brokers = {each.queue.broker_name for each in findings}
-    served = {name for name in brokers if any(each.serves(name) for each in unfiltered.values())}
-    displaced = [each for each in findings if each.queue.broker_name in served]
-    left_out = [each for each in findings if each.queue.broker_name not in served]
+    brokers = {finding.queue.broker_name for finding in findings}
+    served = {
+        name
+        for name in brokers
+        if any(
+            machine_room_unfiltered.serves(name) for machine_room_unfiltered in unfiltered.values()
+        )
+    }
+    displaced = [finding for finding in findings if finding.queue.broker_name in served]
+    left_out = [finding for finding in findings if finding.queue.broker_name not in served]
     parts = []
     if displaced:
         names = {strategy.full_name for strategy in unfiltered.values()}

@@ -144,7 +144,11 @@ def _fault_of_each_id(
     The effect of a repair is computed for all of them together.
     """
     concerns, evidence = descriptions.DESCRIBE_ONE_ID[fault]
-    stacked = {each.client_id: each for each in find_stacked_ids(situation.state) if concerns(each)}
+    stacked = {
+        stacked_id.client_id: stacked_id
+        for stacked_id in find_stacked_ids(situation.state)
+        if concerns(stacked_id)
+    }
     of_ids = _findings_of_ids(stacked, situation, found)
     most = most_copies(sorted(situation.state.client_lists, key=attrgetter("broker")))
     harmful = [client_id for client_id in stacked if of_ids[client_id]]

@@ -288,8 +288,8 @@ def _why_not_audited(
 
 def _not_computed(processes: Iterable[Process]) -> Iterator[Process]:
     """The processes that share queues by a strategy that cannot be recomputed."""
-    sharing = (each for each in processes if each.takes_part and not each.broadcasting)
-    return (each for each in sharing if each.strategy.unknown is not None)
+    sharing = (process for process in processes if process.takes_part and not process.broadcasting)
+    return (process for process in sharing if process.strategy.unknown is not None)
 
 
 def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, str]:
@@ -388,8 +388,10 @@ def _pulled_and_popped(
     if not pops or not pulls:
         return
     taking = [
-        each._replace(chooses_queues=each.client_id not in pulls or not each.strategy.strategy)
-        for each in processes
+        process._replace(
+            chooses_queues=process.client_id not in pulls or not process.strategy.strategy
+        )
+        for process in processes
     ]
     try:
         claims = compute_claims(views.views, taking, state)
@@ -401,8 +403,12 @@ def _pulled_and_popped(
         for row, column, share in entries
     )
     for column, claimants in sorted(of_columns.items()):
-        likely = 1.0 - prod((1.0 - each.probability) ** each.processes for each in claimants)
-        certainty = CERTAIN if any(each.probability == 1.0 for each in claimants) else POSSIBLE
+        likely = 1.0 - prod(
+            (1.0 - claimant.probability) ** claimant.processes for claimant in claimants
+        )
+        certainty = (
+            CERTAIN if any(claimant.probability == 1.0 for claimant in claimants) else POSSIBLE
+        )
         yield Finding(DUPLICATE, claims.queues[column], certainty, likely, tuple(claimants))
 
 
@@ -475,20 +481,22 @@ def _as_far_as_assumed(
     to 2 are read twice and 3 to 5 by nobody; by AVG_BY_CIRCLE 0, 3 and 6, and 1, 4 and 7. So 0 is
     read twice by both, and 4 by nobody.
     """
-    certain = {(each.kind, each.queue) for each in found if each.certainty == CERTAIN}
+    certain = {(finding.kind, finding.queue) for finding in found if finding.certainty == CERTAIN}
     by_all = set(certain)
     for other in _COMMON if certain else ():
         processes = [
-            each._replace(strategy=replace(each.strategy, strategy=other))
-            if each.strategy.source == "assumed" and each.strategy.strategy
-            else each
-            for each in claims.processes
+            process._replace(strategy=replace(process.strategy, strategy=other))
+            if process.strategy.source == "assumed" and process.strategy.strategy
+            else process
+            for process in claims.processes
         ]
         others = _findings(compute_claims(claims.views, processes, state))
-        by_all &= {(each.kind, each.queue) for each in others if each.certainty == CERTAIN}
-    for each in found:
-        key = each.kind, each.queue
-        yield replace(each, is_assumed=key in certain - by_all)
+        by_all &= {
+            (finding.kind, finding.queue) for finding in others if finding.certainty == CERTAIN
+        }
+    for finding in found:
+        key = finding.kind, finding.queue
+        yield replace(finding, is_assumed=key in certain - by_all)
 
 
 def _allocations(claims: Claims) -> tuple[Allocation[MessageQueue], ...]:
@@ -528,10 +536,10 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
         wasted |= Counter(view.client_ids) - Counter(behind.keys())
         for strategy, client_ids in users.items():
             taken = strategy.claims(view.queues, view.client_ids)
-            several = (each for each in client_ids if behind[each] > 1)
+            several = (client_id for client_id in client_ids if behind[client_id] > 1)
             duplicated |= Counter({each: len(taken.get(each, ())) for each in several})
             later = _in_later_slots(strategy, view.queues, view.client_ids, taken)
-            orphaned |= Counter({each: later[each] for each in client_ids})
+            orphaned |= Counter({client_id: later[client_id] for client_id in client_ids})
     return tuple(
         each._replace(
             slots_wasted=wasted[each.client_id],

@@ -48,8 +48,12 @@ def harm_with_fewer(situation: Situation, evaluation: Evaluation, fault: str) ->
     repair = REPAIRS[fault]
     if evaluation.coverage != AUDITED or not _is_seen(situation, fault):
         return None
-    sharing = [each for each in find_processes(situation.state, situation.rules) if each.takes_part]
-    clients = sort_client_ids({each.client_id for each in sharing})
+    sharing = [
+        process
+        for process in find_processes(situation.state, situation.rules)
+        if process.takes_part
+    ]
+    clients = sort_client_ids({process.client_id for process in sharing})
     if repair(situation) is situation or len(clients) > _MOST_CLIENTS:
         return None
     known = {key_of(finding) for finding in evaluation.findings}
@@ -87,5 +91,5 @@ def _is_seen(situation: Situation, fault: str) -> bool:
     """
     strangers = filter(is_stranger, situation.state.members)
     return fault != SUBSCRIPTION_MISMATCH or any(
-        each.subscription_source != GROUP_TABLE for each in strangers
+        stranger.subscription_source != GROUP_TABLE for stranger in strangers
     )

@@ -341,7 +341,7 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
     by_everybody = missing.pop(None, Counter[str]())
     listed: Counter[tuple[str, str]] = Counter()
     asked = asked_brokers(state.brokers)
-    for entry in (each for each in state.client_lists if each.broker in asked):
+    for entry in (client_list for client_list in state.client_lists if client_list.broker in asked):
         # The union of two counters has the larger of their counts.
         listed |= Counter(
             (m.client_id, entry.broker_name) for m in entry.members if m.client_id in missing

@@ -279,7 +279,9 @@ def lost_brokers(state: State) -> frozenset[str]:
     5.3.3, each 30 s), send it no heartbeat, and are in its list no more: what that list lacks has
     its root in the route. Clients of a nameserver that gives no route keep what they have.
     """
-    names = [frozenset(each.broker_name for each in route.brokers) for route in state.topic_routes]
+    names = [
+        frozenset(broker.broker_name for broker in route.brokers) for route in state.topic_routes
+    ]
     given = [*filter(None, names)] or [frozenset()]
     return frozenset[str]().union(*given).difference(frozenset.intersection(*given))
 
@@ -287,7 +289,7 @@ def lost_brokers(state: State) -> frozenset[str]:
 def reach_brokers(situation: Situation) -> Situation:
     """Every broker that no nameserver has lost gives the union of all lists: ``unify_lists``."""
     lost = lost_brokers(situation.state)
-    listing = {each.broker for each in situation.state.client_lists}
+    listing = {client_list.broker for client_list in situation.state.client_lists}
     unreached = {(name, MASTER_ID) for _, name in situation.state.unreachable}
     return unify_lists(situation, {each for each in listing | unreached if each[0] not in lost})
 
@@ -303,7 +305,9 @@ def add_group_to_brokers(situation: Situation, only: Collection[str] | None = No
     with ``only``, those of these names.
     """
     state = situation.state
-    without = [each for each in brokers_without_group(state) if only is None or each[0] in only]
+    without = [
+        broker for broker in brokers_without_group(state) if only is None or broker[0] in only
+    ]
     if not without:
         return situation
     longest = max(lists_of_topic(state), key=lambda entry: len(entry.members), default=None)
@@ -347,7 +351,9 @@ def unify_routes(situation: Situation) -> Situation:
     found = {broker.broker_name for broker in chosen.brokers if broker.has_master} & without
     lost = lost_brokers(state).intersection(broker.broker_name for broker in chosen.brokers)
     unified = add_group_to_brokers(with_state(situation, topic_routes=routes), lost)
-    of_lost = (each.broker for each in state.client_lists if each.broker_name in lost)
+    of_lost = (
+        client_list.broker for client_list in state.client_lists if client_list.broker_name in lost
+    )
     return unify_lists(unified, {*of_lost, *((name, MASTER_ID) for name in found)})
 
 
@@ -363,7 +369,11 @@ def bring_masters_back(situation: Situation) -> Situation:
             ids = broker.broker_ids if broker.broker_name in away else None
             yield replace(broker, broker_ids=(MASTER_ID, *ids)) if ids else broker
 
-    slaves = {each.broker_name: each for each in state.client_lists if each.broker_name in away}
+    slaves = {
+        client_list.broker_name: client_list
+        for client_list in state.client_lists
+        if client_list.broker_name in away
+    }
     lists = [replace(entry, broker_id=MASTER_ID) for entry in slaves.values()]
     kept = [entry for entry in state.client_lists if entry not in lists]
     return with_state(with_brokers(situation, with_masters), client_lists=(*kept, *lists))
@@ -380,7 +390,14 @@ def unify_strategies(situation: Situation) -> Situation:
             used[process.strategy.strategy] += process.count
     if len(used) < 2:
         return situation
-    chosen = min(used, key=lambda each: (-used[each], each.name, each.variant))
+    chosen = min(
+        used,
+        key=lambda allocation_strategy: (
+            -used[allocation_strategy],
+            allocation_strategy.name,
+            allocation_strategy.variant,
+        ),
+    )
     return _with_strategies(situation, lambda *_: chosen)
 
 
@@ -389,11 +406,15 @@ def serve_all_rooms(situation: Situation) -> Situation:
     in_use = users_of(situation, ByMachineRoom)
     brokers = {b.broker_name for b in situation.state.brokers}
     strategies = set(in_use.values())
-    unserved = {name for name in brokers if not any(each.serves(name) for each in strategies)}
+    unserved = {
+        name
+        for name in brokers
+        if not any(by_machine_room.serves(name) for by_machine_room in strategies)
+    }
     if not in_use or not unserved:
         return situation
     serving = {strategy: strategy.also_serving(unserved) for strategy in strategies}
-    changed = {client_id: serving[each] for client_id, each in in_use.items()}
+    changed = {client_id: serving[by_machine_room] for client_id, by_machine_room in in_use.items()}
     return _with_strategies(situation, changed.get)
 
 
@@ -406,14 +427,14 @@ def part_config_lists(situation: Situation) -> Situation:
         left = [queue for queue in in_use[client_id].config_queues or () if queue not in taken]
         taken.update(left)
         parted[client_id] = ByConfig(left)
-    listed = sum(len(set(each.config_queues or ())) for each in in_use.values())
+    listed = sum(len(set(by_config.config_queues or ())) for by_config in in_use.values())
     return situation if listed == len(taken) else _with_strategies(situation, parted.get)
 
 
 def fill_config_lists(situation: Situation) -> Situation:
     """The queues that are in no CONFIG list are dealt out to the clients in turn."""
     in_use = users_of(situation, ByConfig)
-    listed = {queue for each in in_use.values() for queue in each.config_queues or ()}
+    listed = {queue for by_config in in_use.values() for queue in by_config.config_queues or ()}
     gap = sort_message_queues(readable_by_some(situation.state) - listed)
     if not in_use or not gap:
         return situation
@@ -427,8 +448,16 @@ def fill_config_lists(situation: Situation) -> Situation:
 
 def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
     """Client id and strategy of every process that takes part."""
-    every = (each for each in find_processes(situation.state, situation.rules) if each.takes_part)
-    return [(each.client_id, each.strategy.strategy) for each in every if each.strategy.strategy]
+    every = (
+        process
+        for process in find_processes(situation.state, situation.rules)
+        if process.takes_part
+    )
+    return [
+        (process.client_id, process.strategy.strategy)
+        for process in every
+        if process.strategy.strategy
+    ]
 
 
 _Kind = TypeVar("_Kind", bound=AllocationStrategy)

@@ -154,7 +154,7 @@ def possible_views(state: State) -> Views:
     for route in state.topic_routes:
         queues = readable_queues(state.topic, route)
         drawn = {
-            broker.broker_name: [(broker.broker_name, each) for each in candidates]
+            broker.broker_name: [(broker.broker_name, candidate) for candidate in candidates]
             for broker in route.brokers
             if (candidates := candidate_ids(broker.broker_ids))
         }

@@ -239,7 +239,11 @@ class SubmitOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow live
                 f"there is no connection {self._conn_id!r}: make it, of the type Spark, or name "
                 "another one: rebalance_audit_dag(..., spark={'conn_id': ...})"
             ) from None
-        self.application_args: list[str] = [each for each in self.application_args or () if each]
+        self.application_args: list[str] = [
+            application_argument
+            for application_argument in self.application_args or ()
+            if application_argument
+        ]
         with TemporaryDirectory(prefix="rebalance-audit-") as folder:
             ours = str(zip_packages(Path(folder)))
             self.py_files: str = f"{self.py_files},{ours}" if self.py_files else ours
@@ -335,7 +339,7 @@ def judge(verdict: dict[str, Any], mode: str, fail_on: str) -> None:
 def in_order(reports: str, verdict: dict[str, Any]) -> None:
     """Raises AirflowFailException where the next date was compared with another run than this."""
     date, pointers = verdict["date"], _pointers(reports)
-    later = sorted(each for each in pointers if each > date)
+    later = sorted(pointer for pointer in pointers if pointer > date)
     if not later:
         return
     previous = _read(pointers[later[0]])["summary"]["previous"]
@@ -352,7 +356,7 @@ def in_order(reports: str, verdict: dict[str, Any]) -> None:
 def _pointers(reports: str) -> dict[str, ObjectStoragePath]:
     """The pointer to the run that counts of each date: see ``storage/publication.py``."""
     files = (ObjectStoragePath(reports) / "_published").iterdir()
-    named = (each for each in files if each.name.startswith("dt="))
+    named = (file for file in files if file.name.startswith("dt="))
     # Of a date the one with the highest number is the last.
     in_order = sorted(named, key=lambda each: each.name)
     return {each.name.removeprefix("dt=").split(".")[0]: each for each in in_order}

@@ -102,8 +102,8 @@ def alert(
         yield from _deliver_all(reports, digest, sender)
     elif metrics is None:
         notes = Notes(reports, sender.warn)
-        for each in alerts.destinations or (alerts,):
-            yield from _would_get(each, notes, digest, sender, shown or Shown())
+        for destination in alerts.destinations or (alerts,):
+            yield from _would_get(destination, notes, digest, sender, shown or Shown())
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ def _due(
 
 def _addressed(due: _Due, mentions: Mapping[str, str], *, is_on_call: bool) -> Message:
     """The message due to a destination, with those whom it calls by owner."""
-    owners = dict.fromkeys(each.owner for each in due.message.items)
-    called = tuple(dict.fromkeys(mentions[each] for each in owners if each in mentions))
+    owners = dict.fromkeys(item.owner for item in due.message.items)
+    called = tuple(dict.fromkeys(mentions[owner] for owner in owners if owner in mentions))
     message = replace(due.message, mentions=called)
     return message if due.is_missing or not is_on_call else replace(message, missing="")
 
@@ -181,7 +181,7 @@ def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[s
             except AuditError as error:
                 failures.append(error)
     if failures:
-        raise type(failures[0])("; ".join(str(each) for each in failures))
+        raise type(failures[0])("; ".join(str(failure) for failure in failures))
 
 
 def _deliver(sender: Sender, destination: ReadyDestination, digest: Digest, notes: Notes) -> str:
@@ -199,7 +199,7 @@ def _deliver(sender: Sender, destination: ReadyDestination, digest: Digest, note
     message = _addressed(due, destination.mentions, is_on_call=is_on_call)
     message = replace(message, resolved=resolved)
     if is_on_call:
-        incidents |= {each.place for each in message.items}
+        incidents |= {item.place for item in message.items}
         incidents |= {OTHERS} if message.left_out else set()
         incidents |= {MISSING} if message.missing else set()
         # Before the message: an incident that nobody noted would stay open for ever.

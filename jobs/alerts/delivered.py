@@ -66,8 +66,10 @@ class DeliveredFinding(NamedTuple):
         """
         if date < self.date:
             return self
-        of_this = [each for each in shown if self.is_of(each, date)]
-        if any(each.ongoing and not (known_are_over and each.known_issue) for each in of_this):
+        of_this = [finding for finding in shown if self.is_of(finding, date)]
+        if any(
+            finding.ongoing and not (known_are_over and finding.known_issue) for finding in of_this
+        ):
             return self._replace(date=date)
         if of_this:
             return self._replace(date=date, over=self.over or date)
@@ -86,13 +88,13 @@ def with_sent(
     noted = {
         id_: each._replace(end_is_sent=each.over is not None) for id_, each in delivered.items()
     }
-    for id_, rows in grouped((id_, each) for each in findings for id_ in each.ids).items():
-        before, severity = delivered.get(id_), worst(each.severity for each in rows)
-        if before is not None and any(before.is_of(each, date) for each in rows):
+    for id_, rows in grouped((id_, finding) for finding in findings for id_ in finding.ids).items():
+        before, severity = delivered.get(id_), worst(row.severity for row in rows)
+        if before is not None and any(before.is_of(row, date) for row in rows):
             severity, date_ = worst([severity, before.severity]), max(date, before.date)
             noted[id_] = noted[id_]._replace(severity=severity, date=date_)
         else:
-            is_open = any(each.ongoing for each in rows)
+            is_open = any(row.ongoing for row in rows)
             over = None if is_open else date
             noted[id_] = DeliveredFinding(rows[0].place, severity, date, over, not is_open)
     return noted

@@ -88,21 +88,25 @@ class Digest:
     def about(self, groups: str) -> "Digest":
         """The part about the groups that a pattern matches."""
         matches = re.compile(groups).fullmatch
-        problems = tuple(each for each in self.problems if matches(each.place.consumer_group))
+        problems = tuple(
+            problem for problem in self.problems if matches(problem.place.consumer_group)
+        )
         return replace(self, verdict=self.verdict.about(matches), problems=problems)
 
     @property
     def findings(self) -> list[PlaceFinding]:
         """The findings, of the worst problem first."""
-        return [each for problem in self.problems for each in self.of_places[problem.place]]
+        return [finding for problem in self.problems for finding in self.of_places[problem.place]]
 
     def seen_by(self, delivered: Delivered, *, known_are_over: bool) -> dict[str, DeliveredFinding]:
         """The findings that a destination was sent, as this run shows them.
 
         Those of a run for which nothing is said of them stay as they are.
         """
-        lasting = (each for each in self.findings if _lasts(each))
-        shown = grouped((id_, each) for each in lasting for id_ in each.ids if id_ in delivered)
+        lasting = (finding for finding in self.findings if _lasts(finding))
+        shown = grouped(
+            (id_, finding) for finding in lasting for id_ in finding.ids if id_ in delivered
+        )
         judged = self.judged - self.left_open
         return {
             id_: each.after(
@@ -125,7 +129,7 @@ def read_digest(published: PublishedRun, tables: PublishedTables) -> Digest:
         published,
         read_verdict(tables),
         problems,
-        {each.place: tuple(found.get(each.place, ())) for each in problems},
+        {problem.place: tuple(found.get(problem.place, ())) for problem in problems},
         frozenset(place_of(row) for row in health if is_complete(row["coverage"])),
         frozenset(row["finding_id"] for row in former if row["status"] == "RESOLVED"),
         frozenset(place_of(row) for row in former if row["status"] == NOT_AUDITED),
@@ -172,7 +176,7 @@ class Cause(NamedTuple):
     @classmethod
     def of_one(cls, item: Item) -> Self:
         """The cause of a problem that is alone."""
-        why = [(_WHY, f"    {each}") for each in item.explanations]
+        why = [(_WHY, f"    {explanation}") for explanation in item.explanations]
         return cls(item.summary, 1, (*why, *item.link))
 
 
@@ -238,11 +242,11 @@ class Message:
         Events come first, as long as there is room for any problem.
         """
         lines = [self.heading, *([self.missing] if self.missing else ())]
-        lines += [f"• {each}" for each in self.events if kept]
+        lines += [f"• {event}" for event in self.events if kept]
         first = {number for _, number, _ in sorted(self._ranked, key=itemgetter(0))[:kept]}
         lines += [line for _, number, line in self._ranked if number in first]
         titles = sum(rank == _TITLE and number in first for rank, number, _ in self._ranked)
-        if left_out := sum(each.problems for each in self.causes[titles:]):
+        if left_out := sum(cause.problems for cause in self.causes[titles:]):
             others = count(left_out, "more group and topic", "more groups and topics")
             lines.append(self.language("and {others}", others=others))
         if self.ended and (kept or not self.causes):
@@ -285,12 +289,12 @@ def problems_to_send(
         return each if each.ongoing else None
 
     found = [
-        (problem, each)
+        (problem, finding)
         for problem in digest.problems
-        for each in filter(None, map(wanted, digest.of_places[problem.place]))
+        for finding in filter(None, map(wanted, digest.of_places[problem.place]))
     ]
     heads = heads_of(problem for problem, _ in found)
-    by_head = grouped((heads[problem.place].place, each) for problem, each in found)
+    by_head = grouped((heads[problem.place].place, finding) for problem, finding in found)
     return [(heads[place], tuple(findings)) for place, findings in by_head.items()]
 
 
@@ -301,7 +305,7 @@ def _lasts(finding: PlaceFinding) -> bool:
 
 def ids_of(chosen: Chosen) -> set[str]:
     """The ids of the findings that a message is for."""
-    return {each for _, findings in chosen for finding in findings for each in finding.ids}
+    return {id_ for _, findings in chosen for finding in findings for id_ in finding.ids}
 
 
 def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...]:
@@ -315,10 +319,12 @@ def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...
     if digest.verdict.is_complete:
         judged.add(MISSING)
     still = _still_open(digest)
-    of_retries = {each[:2] for each in still if _is_of_retries(each)}
-    held = {each for each in places if each[:2] in of_retries}
-    shown_with = {each[:2] for each in held}
-    if all(each in places or (_is_of_retries(each) and each[:2] in shown_with) for each in still):
+    of_retries = {place[:2] for place in still if _is_of_retries(place)}
+    held = {place for place in places if place[:2] in of_retries}
+    shown_with = {place[:2] for place in held}
+    if all(
+        place in places or (_is_of_retries(place) and place[:2] in shown_with) for place in still
+    ):
         judged.add(OTHERS)
     return tuple(sorted(places & judged - still - held))
 
@@ -329,8 +335,10 @@ def _is_of_retries(place: Place) -> bool:
 
 def _still_open(digest: Digest) -> set[Place]:
     """The places of what is open: lasting and no known issue, or not audited this time."""
-    open_now = (each for each in digest.findings if each.ongoing and not each.known_issue)
-    return {each.place for each in open_now if _lasts(each)} | digest.left_open
+    open_now = (
+        finding for finding in digest.findings if finding.ongoing and not finding.known_issue
+    )
+    return {finding.place for finding in open_now if _lasts(finding)} | digest.left_open
 
 
 def make_message(
@@ -367,9 +375,11 @@ def make_message(
 
 def _events(digest: Digest, language: Language) -> tuple[str, ...]:
     """The events that lead, a line each; beside one of several groups none of one alone."""
-    shared = [each for each in digest.events if each.groups_touched > 1]
+    shared = [event for event in digest.events if event.groups_touched > 1]
     leading = shared or digest.events
-    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in leading)
+    return tuple(
+        shown(language.of(leading_event.headline), _LONGEST_TEXT) for leading_event in leading
+    )
 
 
 def _owner(group: str, alerts: Alerts) -> str:
@@ -384,7 +394,7 @@ def _owner(group: str, alerts: Alerts) -> str:
 
 def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:
     """The groups with nothing left of what is over, and its reader does not know that yet."""
-    still = {each.consumer_group for each in _still_open(digest)}
+    still = {place.consumer_group for place in _still_open(digest)}
     still |= {each.place.consumer_group for each in delivered.values() if each.over is None}
     ended = {each.place.consumer_group for each in _over(digest, delivered)} - still
     names = [shown(each, _LONGEST_SHORT_NAME) for each in sorted(ended)]
@@ -403,9 +413,9 @@ def _over(digest: Digest, delivered: Delivered) -> list[DeliveredFinding]:
     }
     is_back = {
         id_
-        for each in digest.findings
-        if over and each.ongoing and _lasts(each)
-        for id_ in each.ids
+        for finding in digest.findings
+        if over and finding.ongoing and _lasts(finding)
+        for id_ in finding.ids
     }
     return [each for id_, each in over.items() if id_ not in is_back]
 
@@ -460,18 +470,22 @@ def _sent_before(
     findings: Iterable[PlaceFinding], delivered: Delivered, date: str
 ) -> list[DeliveredFinding]:
     """The deliveries of these findings, which go on since."""
-    sent = ((delivered.get(id_), each) for each in findings for id_ in each.ids)
-    return [of for of, each in sent if of is not None and of.is_of(each, date)]
+    sent = ((delivered.get(id_), finding) for finding in findings for id_ in finding.ids)
+    return [of for of, finding in sent if of is not None and of.is_of(finding, date)]
 
 
 def _found(digest: Digest, chosen: Chosen, delivered: Delivered, *, is_new: bool) -> str:
     """The number of topics, as the page counts them: a retry topic is one."""
     if not chosen:
         return Text("no new findings") if is_new else Text("no open findings")
-    every = [each for _, findings in chosen for each in findings]
-    places = {each.place for each in every}
-    counts = Counter(each.worst_severity for each in digest.problems if each.place in places)
-    severities = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each]]
+    every = [finding for _, findings in chosen for finding in findings]
+    places = {finding.place for finding in every}
+    counts = Counter(
+        problem.worst_severity for problem in digest.problems if problem.place in places
+    )
+    severities = [
+        f"{counts[severity]} {severity}" for severity in reversed(SEVERITIES) if counts[severity]
+    ]
     template = "{topics} of {groups} [has|have] open findings ({severities})"
     if is_new:
         is_worse = _sent_before(every, delivered, digest.published.date)
@@ -482,11 +496,11 @@ def _found(digest: Digest, chosen: Chosen, delivered: Delivered, *, is_new: bool
         len(places),
         template,
         topics=count(len(places), "topic"),
-        groups=count(len({each[:2] for each in places}), "group"),
+        groups=count(len({place[:2] for place in places}), "group"),
         severities=with_commas(severities),
     )
     # The time of the oldest has its place in the lines: a subject of a mail is short.
-    waiting = (each.shown_waiting for each in digest.problems if each.place in places)
+    waiting = (problem.shown_waiting for problem in digest.problems if problem.place in places)
     return _with_waiting(found, (each._replace(since=None) for each in waiting))
 
 
@@ -503,10 +517,10 @@ class _Writer(NamedTuple):
         """The problem, with the findings that it is sent for."""
         language, url = self.message.language, self.message.url
         cluster, group, topic = map(shown, problem.place)
-        severity = worst([problem.severity, *(each.severity for each in findings)])
+        severity = worst([problem.severity, *(finding.severity for finding in findings)])
         owner = _owner(problem.place.consumer_group, self.alerts)
         what = problem.what
-        if any(each.place != problem.place for each in findings):
+        if any(finding.place != problem.place for finding in findings):
             what = Text("{found}, also on the retry topic", found=what)
         found = Text(
             "{now}: {severity} {group} / {topic} ({cluster}): {found}, {time}",
@@ -564,8 +578,8 @@ class _Writer(NamedTuple):
         """The words for what its reader was sent of it before, where there are any to be said."""
         date = self.message.date
         if before := _sent_before(findings, self.delivered, date):
-            severity = worst(each.severity for each in before)
-            if severity != worst(each.severity for each in findings):
+            severity = worst(delivered.severity for delivered in before)
+            if severity != worst(finding.severity for finding in findings):
                 return Text("sent as {severity} before", severity=severity)
         elif problem.nights_open > 1 and not _sent_before(
             self.of_places[problem.place], self.delivered, date
@@ -582,11 +596,11 @@ class _Writer(NamedTuple):
         if len(of) == 1:
             item = of[0][1]
             return Cause.of_one(item) if item in alone else Cause(item.summary, 1, ())
-        language, problems = self.message.language, [each for each, _ in of]
+        language, problems = self.message.language, [problem for problem, _ in of]
         most = self.alerts.groups_shown
         title = cause_line(kind, problems, several=self.several, most=most, shown=shown)
         repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
-        lines = [(_WHY, f"    {each}") for each in repairs]
+        lines = [(_WHY, f"    {repair}") for repair in repairs]
         for each in (each for _, each in of if each in alone):
             lines += [(_EACH, f"    {each.brief}"), *each.link]
         return Cause(language.of(title), len(of), tuple(lines))
@@ -601,14 +615,14 @@ def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
 def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
     """The time that it lasted, over the runs before as well, and its share of that time."""
     time = problem.times("day_minuteZ")
-    if share := share_in_words(min(each.share_of_time for each in findings)):
+    if share := share_in_words(min(finding.share_of_time for finding in findings)):
         time = Text("{time}, for at least {share}", time=time, share=share)
     return time
 
 
 def _explanations(problem: Problem, language: Language) -> Iterable[Text]:
     """The reasons, by the faults that explain most of it."""
-    lasting = [each for each in problem.faults if each.lasts]
+    lasting = [shown_fault for shown_fault in problem.faults if shown_fault.lasts]
     for fault in lasting[:_MOST_FAULTS]:
         evidence = shown(language.of(fault.evidence), _LONGEST_TEXT)
         yield Text("{code}: {text}", code=fault.fault, text=evidence)

@@ -118,8 +118,8 @@ def _label(name: str) -> str:
 def _shown_clusters(digest: Digest, rows: _Rows) -> Mapping[str, str]:
     """The label of each cluster of the run."""
     findings: Counter[str] = Counter()
-    for each in digest.findings:
-        findings[each.place.cluster] += len(each.ids)
+    for finding in digest.findings:
+        findings[finding.place.cluster] += len(finding.ids)
     # Without any cluster the series are there all the same, as zeros.
     names = {row["cluster"] for of_table in rows.values() for row in of_table}
     worst = sorted(names | findings.keys() or {""}, key=lambda name: (-findings[name], name))
@@ -142,13 +142,13 @@ def _problem_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_M
     """The problems, as the page has them: a topic of a group is one."""
     rows = [
         {
-            "cluster": clusters[each.place.cluster],
-            "severity": each.worst_severity,
-            "standing": each.standing,
-            "ongoing": _KNOWN[each.ongoing],
-            "status": each.status,
+            "cluster": clusters[problem.place.cluster],
+            "severity": problem.worst_severity,
+            "standing": problem.standing,
+            "ongoing": _KNOWN[problem.ongoing],
+            "status": problem.status,
         }
-        for each in digest.problems
+        for problem in digest.problems
     ]
     of_cluster = {"cluster": clusters.values()}
     what = "Topics of groups in which something is or was wrong, by the worst of it"
@@ -170,8 +170,9 @@ def _row_metrics(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> It
 
     of_queues = (
         row
-        for each in digest.findings
-        for row in [labelled({**vars(each), "cluster": each.place.cluster})] * len(each.queues)
+        for finding in digest.findings
+        for row in [labelled({**vars(finding), "cluster": finding.place.cluster})]
+        * len(finding.queues)
     )
     what = "Orphaned, duplicate and stalled queues: rows of the tables of findings"
     yield _counted("findings", what, {**shown, **_OF_FINDINGS}, of_queues)
@@ -189,9 +190,9 @@ def _row_metrics(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> It
 def _worst_group_metrics(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
     """The findings of the worst groups and their waiting messages, in the problems' order."""
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for each in digest.findings:
-        if each.severity in _SEVERE and each.known_issue is None:
-            counts.setdefault(each.place[:2], Counter())[each.severity] += len(each.ids)
+    for finding in digest.findings:
+        if finding.severity in _SEVERE and finding.known_issue is None:
+            counts.setdefault(finding.place[:2], Counter())[finding.severity] += len(finding.ids)
     worst = list(counts)[:worst_groups]
     values: Counter[tuple[str, ...]] = Counter()
     waiting: Counter[tuple[str, ...]] = Counter()
@@ -214,7 +215,9 @@ def _worst_group_metrics(digest: Digest, worst_groups: int) -> Iterator[_Metric]
 def _backlog_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric]:
     """The waiting messages of the topics with lasting faults, by cluster, known issues left out."""
     waiting = grouped(
-        (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.is_counted
+        (clusters[problem.place.cluster], problem.waiting)
+        for problem in digest.problems
+        if problem.is_counted
     )
     # Where nothing lasts nothing waits there; where no offsets came it is not known, and no metric.
     nothing = [WaitingMessages(0)]
@@ -248,7 +251,9 @@ def _verdict_metrics(verdict: RunVerdict) -> Iterator[_Metric]:
     yield _counted("gaps", what, {"kind": GAPS}, ({"kind": gap.kind} for gap in verdict.gaps))
     what = "Topics of groups that were not audited, by coverage; known issues left out"
     rows: Iterable[Mapping[str, Any]] = (
-        {"coverage": each.coverage} for each in verdict.not_audited for _ in each.places
+        {"coverage": unaudited.coverage}
+        for unaudited in verdict.not_audited
+        for _ in unaudited.places
     )
     yield _counted("not_audited", what, {"coverage": ACTIONS}, rows)
     what = "Findings of the previous run that were not looked for"

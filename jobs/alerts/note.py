@@ -81,9 +81,9 @@ class Notes:
     def delivered(self, destination: str) -> Delivered:
         """The findings that a destination was sent, by id."""
         return {
-            id_: DeliveredFinding(*(getattr(each, name) for name in DeliveredFinding._fields))
-            for each in self._of(destination).findings
-            for id_ in each.finding_ids
+            id_: DeliveredFinding(*(getattr(finding, name) for name in DeliveredFinding._fields))
+            for finding in self._of(destination).findings
+            for id_ in finding.finding_ids
         }
 
     def set_delivered(self, destination: str, delivered: Delivered) -> None:
@@ -156,7 +156,7 @@ def _of_earlier_versions(reports: Reports, folder: Location) -> _Note:
                 note = _EarlierNote.model_validate_json((folder / name).read_text())
                 found = reports.read(match[1], partial(_lasting, reports))
                 for destination, ids in {"": note.finding_ids, **note.destinations}.items():
-                    kept = (each.without(set(each.ids).difference(ids)) for each in found)
+                    kept = (finding.without(set(finding.ids).difference(ids)) for finding in found)
                     before = delivered.get(destination, {})
                     delivered[destination] = with_sent(before, filter(None, kept), match[1])
     return _Note(
@@ -172,4 +172,4 @@ def _of_earlier_versions(reports: Reports, folder: Location) -> _Note:
 
 def _lasting(reports: Reports, published: PublishedRun) -> list[PlaceFinding]:
     findings = chain.from_iterable(read_findings(PublishedTables(reports, published)).values())
-    return [each for each in findings if each.persistence == PERSISTENT]
+    return [finding for finding in findings if finding.persistence == PERSISTENT]

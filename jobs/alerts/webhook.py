@@ -131,7 +131,7 @@ class _Ending(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     def end(self) -> None:
         """Wakes what waits for the server; what was not sent is not sent any more."""
         self._ended = True
-        shut_down(each.sock for each in self._opened)
+        shut_down(httpconnection.sock for httpconnection in self._opened)
 
     def do_open(self, http_class: Any, *args: Any, **options: Any) -> http.client.HTTPResponse:
         """Connects over TCP or TLS; no connection goes on that began before the end."""

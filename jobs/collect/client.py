@@ -140,7 +140,11 @@ class RemotingClient:
             of_address.clear()
         self._received.clear()
         self._unhandled = [0, 0]
-        still = {at: each for at, each in self._connections.items() if not each.is_closed}
+        still = {
+            at: connection
+            for at, connection in self._connections.items()
+            if not connection.is_closed
+        }
         self._connections = still
 
     def handled(self, answer: Answer) -> None:
@@ -305,7 +309,7 @@ class RemotingClient:
         elif address in self.cluster.connect_to:
             return
         elif self.cluster.brokers:
-            if not any(at in each for each in self.cluster.brokers):
+            if not any(at in broker for broker in self.cluster.brokers):
                 raise ValueError(f"{at} is in none of the networks that brokers = [...] names")
         elif place and place not in self._own_places:
             raise ValueError(f"{at} is {place}; brokers = [...] in the options can allow it")

@@ -162,7 +162,7 @@ class Cluster(Section):
     @property
     def named_groups(self) -> tuple[str, ...]:
         """The groups that are asked even where no broker names them."""
-        return tuple(each for each in self.groups if _NAME.fullmatch(each))
+        return tuple(group for group in self.groups if _NAME.fullmatch(group))
 
 
 class CollectOptions(Section):
@@ -200,7 +200,7 @@ class CollectOptions(Section):
     @field_validator("clusters")
     @classmethod
     def _have_names(cls, clusters: tuple[Cluster, ...]) -> tuple[Cluster, ...]:
-        names = [each.name for each in clusters]
+        names = [cluster.name for cluster in clusters]
         if len(names) > 1 and (len(set(names)) < len(names) or "" in names):
             raise ValueError("expected a name for each of several clusters, each another")
         return clusters
@@ -226,7 +226,7 @@ class CollectOptions(Section):
     @property
     def settling_seconds(self) -> int:
         """The time after which a running info is asked for that a first round leaves out."""
-        is_asked = any(RUNNING_INFOS not in each.without for each in self.clusters)
+        is_asked = any(RUNNING_INFOS not in cluster.without for cluster in self.clusters)
         return self.running_infos_after_seconds if is_asked else 0
 
     @property

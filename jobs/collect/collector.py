@@ -48,7 +48,7 @@ class WrittenRound(NamedTuple):
             f"{self.figures.requests:,} requests, {self.figures.received_bytes / 1e6:.1f} MB, "
             f"{self.seconds:.1f} s: {visible(str(self.path))}"
         )
-        lines = [first, *(f"  {visible(each)}" for each in self.troubles[:MOST_TROUBLES])]
+        lines = [first, *(f"  {visible(trouble)}" for trouble in self.troubles[:MOST_TROUBLES])]
         if (rest := len(self.troubles) - MOST_TROUBLES) > 0:
             lines.append(f"  and {rest} more")
         return "\n".join(lines)
@@ -145,12 +145,12 @@ async def collect(
     folder = DumpFolder(Path(options.dumps))
     slots = asyncio.Semaphore(options.parallel_in_all)
     accounts = []
-    for each in options.clusters:
-        account = find_account(environment, each.account_file)
+    for cluster in options.clusters:
+        account = find_account(environment, cluster.account_file)
         accounts.append(account)
-        if account is not None and each.tls is None:
+        if account is not None and cluster.tls is None:
             complain(
-                f"{', '.join(each.namesrv)}: the account is used without TLS: a server that a "
+                f"{', '.join(cluster.namesrv)}: the account is used without TLS: a server that a "
                 "nameserver names, and whoever listens, gets signatures that can be sent again"
             )
     async with AsyncExitStack() as stack:
@@ -160,11 +160,11 @@ async def collect(
             asked_clients = AskedClients(_places_of_asked(folder, environment), clock())
             stack.callback(asked_clients.close)
             clients = [
-                RemotingClient(options, each, clock, account, slots, asked_clients=asked_clients)
-                for each, account in zip(options.clusters, accounts, strict=True)
+                RemotingClient(options, cluster, clock, account, slots, asked_clients=asked_clients)
+                for cluster, account in zip(options.clusters, accounts, strict=True)
             ]
-            reached = [await stack.enter_async_context(each) for each in clients]
-            collectors = [Collector(each, folder) for each in reached]
+            reached = [await stack.enter_async_context(client) for client in clients]
+            collectors = [Collector(remoting_client, folder) for remoting_client in reached]
         except OSError as error:
             what = f"{folder.root} cannot be written to: {sentence_of(error)}"
             raise CollectError(what) from error
@@ -192,7 +192,7 @@ def _places_of_asked(folder: DumpFolder, environment: Mapping[str, str]) -> list
 async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Say) -> None:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
-    rounds = [each for each in done if isinstance(each, WrittenRound)]
+    rounds = [written_round for written_round in done if isinstance(written_round, WrittenRound)]
     for collector, each in zip(collectors, done, strict=True):
         if isinstance(each, WrittenRound):
             say(each.summary())
@@ -202,7 +202,7 @@ async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Sa
                     f"  running infos left to a later round into this folder: {each.waiting:,}; "
                     f"a client is asked when it has been there for {settling} s without a change"
                 )
-    if unknown := [text for each in rounds for text in each.unknown]:
+    if unknown := [text for written_round in rounds for text in written_round.unknown]:
         raise SettingsError("; ".join(dict.fromkeys(unknown)))
     failed = [each for each in done if isinstance(each, BaseException)]
     if len(failed) > 1 and all(isinstance(each, AuditError) for each in failed):
@@ -226,13 +226,15 @@ async def _again_and_again(
             complain(visible(str(error)))
 
     async with asyncio.TaskGroup() as tasks:
-        for each in collectors:
-            tasks.create_task(each.keep_collecting(after))
+        for collector in collectors:
+            tasks.create_task(collector.keep_collecting(after))
 
 
 def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:
     if metrics is not None:
-        figures = {each.target.name or "default": each.figures for each in collectors}
+        figures = {
+            collector.target.name or "default": collector.figures for collector in collectors
+        }
         write_metrics(metrics, metrics_text(figures))
 
 

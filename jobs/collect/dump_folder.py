@@ -176,11 +176,11 @@ def prune_dumps(root: Path, retention: Retention) -> PruneResult:
         if day >= first_kept:
             continue
         files = sorted(path.iterdir())
-        others = [each.name for each in files if not _is_round(each)]
+        others = [file.name for file in files if not _is_round(file)]
         if others:
             pruned.left.append(f"{path} stays: it has other files than rounds: {names(others, 3)}")
             continue
-        size = sum(each.stat().st_size for each in files)
+        size = sum(file.stat().st_size for file in files)
         try:
             if not retention.dry_run:
                 _delete(path.rename(root / f"{_GOING}{day}"), pruned)
@@ -197,9 +197,9 @@ def _is_round(path: Path) -> bool:
 def _delete(folder: Path, pruned: PruneResult) -> None:
     """Removes a day that has its hidden name; the next time goes on where this one is stopped."""
     try:
-        for each in folder.iterdir():
-            if _is_round(each):
-                each.unlink()
+        for path in folder.iterdir():
+            if _is_round(path):
+                path.unlink()
         folder.rmdir()
     except OSError as error:
         pruned.failed.append(f"{folder} was not removed: {sentence_of(error)}")

@@ -152,8 +152,8 @@ class Memory:
         ['10.0.0.2:10911']
         """
         # A broker that claims the address of a known one comes after it, and is not asked.
-        brokers = sorted(given, key=lambda each: each not in self.brokers)
-        given_now = {each[:3] for each in brokers} | {each.address for each in brokers}
+        brokers = sorted(given, key=lambda broker: broker not in self.brokers)
+        given_now = {broker[:3] for broker in brokers} | {broker.address for broker in brokers}
         retain(self.brokers, lambda each, _: given_now.isdisjoint((each[:3], each.address)))
         self.brokers |= dict.fromkeys(brokers, now)
 
@@ -163,7 +163,7 @@ class Memory:
         for times in (self.brokers, self.topics, self.refused, self.answered):
             retain(times, lambda _, seen_at: seen_at >= since)
         retain(self.groups, lambda _, group: group.seen_at >= since)
-        places = {each.place for each in self.brokers}
+        places = {broker.place for broker in self.brokers}
         for group in self.groups.values():
             retain(group.lists, lambda place, _: place in places)
             listed = set().union(*group.lists.values())

@@ -178,7 +178,7 @@ def _text(quoted: bytes) -> str:
 
 
 def _named(names: Iterable[Any], is_name: Any) -> AnsweredNames:
-    texts = [each for each in names if isinstance(each, str)]
+    texts = [name for name in names if isinstance(name, str)]
     fitting = [*filter(is_name, texts)]
     return AnsweredNames(fitting, len(texts) - len(fitting))
 

@@ -469,7 +469,7 @@ class Round:
                     of_each = options.running_infos_of_each_broker or client_id in members.twice
                     questions_of[client_id].append(_Asking(members, brokers, of_each))
         for client_id, askings in questions_of.items():
-            askings.sort(key=lambda each: -each.members.memory.wanted[client_id])
+            askings.sort(key=lambda asking: -asking.members.memory.wanted[client_id])
             self._ask_next(client_id, askings)
 
     def _ask_next(self, client_id: str, askings: list[_Asking]) -> None:

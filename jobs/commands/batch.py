@@ -253,7 +253,7 @@ def _what_stands(task: Task, error: BaseException) -> str:
 def what_happened(tables: Tables, language: Language) -> list[str]:
     """A line for each event that leads, and one for the others."""
     events, others = leading_events(tables, _MOST_EVENTS)
-    lines = [visible(language.of(each.headline)) for each in events]
+    lines = [visible(language.of(event.headline)) for event in events]
     if lines and others:
         lines.append(f"and {count(others, 'more event')}: rebalance-audit show events")
     return lines
@@ -280,7 +280,7 @@ def sum_up(published: PublishedRun, verdict: RunVerdict, reports: Location | Non
         f"{count(rows['stacked_client_ids'], 'shared client id')}, in "
         f"{count(rows['group_health'], 'group and topic', 'groups and topics')}"
     ]
-    if not_audited := sum(len(each.places) for each in verdict.not_audited):
+    if not_audited := sum(len(unaudited.places) for unaudited in verdict.not_audited):
         parts[-1] += f", {not_audited:,} not audited"
     resting = "{number:,} [group rests|groups rest] on an assumption: "
     for number, advice in (
@@ -324,7 +324,7 @@ def is_closed(published: PublishedRun, gates: Iterable[str]) -> bool:
 def what_is_missing(verdict: RunVerdict, language: Language) -> list[str]:
     """A line for each thing that was not read or not audited; of many the first ones."""
     lines = [
-        f"not complete: {visible(language.of(each))}" for each in verdict.missing[:_MOST_MISSING]
+        f"not complete: {visible(language.of(text))}" for text in verdict.missing[:_MOST_MISSING]
     ]
     more = len(verdict.missing) - _MOST_MISSING
     return [*lines, f"and {more} more: see the page"] if more > 0 else lines

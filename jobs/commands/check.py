@@ -104,7 +104,7 @@ class _Question:
         if args.group is None:
             place = place_of_finding(tables, args.finding_id, names)
             every = read_rows(tables, {place}, names)
-            found = [each for each in every if each.finding_id == args.finding_id]
+            found = [row for row in every if row.finding_id == args.finding_id]
             places = {place}
         else:
             places = _places_of_group(tables, args.group, args.topic, args.cluster)
@@ -121,14 +121,14 @@ def _places_of_group(
     every = {place_of(row) for row in tables.read("group_health", PLACE).to_pylist()}
     for name, wanted in (("consumer_group", group), ("cluster", cluster), ("topic", topic)):
         if wanted is not None:
-            there = {getattr(each, name) for each in every}
-            every = {each for each in every if getattr(each, name) == wanted}
+            there = {getattr(place, name) for place in every}
+            every = {place for place in every if getattr(place, name) == wanted}
             if not every:
                 raise InputError(
                     f"no {name.removeprefix('consumer_')} {shortened(wanted)} in the report of "
                     f"{tables.published.date}: {near_names(wanted, there)}"
                 )
-    clusters = sorted({each.cluster for each in every})
+    clusters = sorted({place.cluster for place in every})
     if len(clusters) > 1:
         names = ", ".join(map(shortened, clusters))
         raise InputError(
@@ -140,7 +140,7 @@ def _places_of_group(
 def _counted(rows: Sequence[FindingRow], group: str, date: str) -> list[FindingRow]:
     found = counted_rows(rows)
     if not found:
-        known = sorted({each.finding_id for each in rows if each.known_issue is not None})
+        known = sorted({row.finding_id for row in rows if row.known_issue is not None})
         aside = f" (known issues do not, such as {known[0]}: check it by its id)" if known else ""
         raise InputError(
             f"nothing of {shortened(group)} counts in the report of {date}{aside}, so that nothing "
@@ -203,7 +203,7 @@ class _Checking:
             time.sleep(max(0.0, following - time.monotonic()))
 
     def _deleted(self) -> CheckAnswers:
-        return self._all(lambda each: answer(each, NewLook(is_deleted=True), 0))
+        return self._all(lambda row: answer(row, NewLook(is_deleted=True), 0))
 
     def _all(self, of_each: Callable[[FindingRow], CheckAnswer]) -> CheckAnswers:
         return CheckAnswers([*map(of_each, self.asked.findings)])
@@ -247,20 +247,20 @@ class _Checking:
         dossier = dossiers.get(asked.cluster)
         if dumps and is_deleted(dumps, self.settings, dossier, asked.published, asked.findings):
             return self._deleted()
-        places = {each.place for each in asked.findings}
+        places = {finding.place for finding in asked.findings}
         after = JudgedPlaces([], {}) if tables is None else JudgedPlaces.of(tables, places)
         compared = Comparison(
             asked.published,
             asked.before,
             after,
-            frozenset(each.finding_id for each in asked.findings),
+            frozenset(finding.finding_id for finding in asked.findings),
             dossier,
             gaps,
             self.settings.masking.to_masking(),
             lacks,
         )
         least = self.settings.persistence_seconds
-        return self._all(lambda each: answer(each, compared.look_at(each), least))
+        return self._all(lambda row: answer(row, compared.look_at(row), least))
 
 
 def _tell(answers: CheckAnswers, args: Options, settings: Settings) -> None:
@@ -272,8 +272,8 @@ def _tell(answers: CheckAnswers, args: Options, settings: Settings) -> None:
         return
     say(visible(sentence))
     if len(parts := answers.parts) > 1:
-        for each in parts:
-            say(f"  {visible(language.of(each.sentence))}")
+        for part in parts:
+            say(f"  {visible(language.of(part.sentence))}")
 
 
 def _document(answers: CheckAnswers, sentence: str, of: Callable[[str], str]) -> dict[str, Any]:
@@ -286,17 +286,17 @@ def _document(answers: CheckAnswers, sentence: str, of: Callable[[str], str]) ->
         "can_be_said_at": time_of(answers.at),
         "findings": [
             {
-                "finding_id": each.finding.finding_id,
-                "kind": each.finding.kind,
-                **each.finding.place._asdict(),
-                "broker_name": each.finding.queue and each.finding.queue[0],
-                "queue_id": each.finding.queue and each.finding.queue[1],
-                "known_issue": each.finding.known_issue,
-                "state": each.state,
-                "reason": of(each.reason),
-                "now": of(each.now) or None,
-                "can_be_said_at": time_of(each.at),
+                "finding_id": check_answer.finding.finding_id,
+                "kind": check_answer.finding.kind,
+                **check_answer.finding.place._asdict(),
+                "broker_name": check_answer.finding.queue and check_answer.finding.queue[0],
+                "queue_id": check_answer.finding.queue and check_answer.finding.queue[1],
+                "known_issue": check_answer.finding.known_issue,
+                "state": check_answer.state,
+                "reason": of(check_answer.reason),
+                "now": of(check_answer.now) or None,
+                "can_be_said_at": time_of(check_answer.at),
             }
-            for each in answers.answers
+            for check_answer in answers.answers
         ],
     }

@@ -114,7 +114,7 @@ def run_of_moment(
     last = reports.resolve(None)
     if at is None or _began(last) <= at:
         return reports, last
-    early = [each for each in reports.published() if _began(each) <= at]
+    early = [published_run for published_run in reports.published() if _began(published_run) <= at]
     return reports, early[-1] if early else last
 
 

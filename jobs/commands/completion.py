@@ -80,7 +80,7 @@ def _columns(prefix: str, args: Any) -> Iterable[str]:
     named = before.split(",")
     for table in REPORT_TABLES:
         if table.name == args.table:
-            yield from (before + comma + each for each in table.schema.names if each not in named)
+            yield from (before + comma + name for name in table.schema.names if name not in named)
 
 
 def _reports(args: Any) -> Reports:
@@ -102,7 +102,7 @@ def _finding_ids(_prefix: str, args: Any) -> Iterable[str]:
 
     reports = _reports(args)
     tables = PublishedTables(reports, reports.resolve(args.date))
-    return sorted({each.finding_id for each in read_rows(tables) if each.counts})
+    return sorted({row.finding_id for row in read_rows(tables) if row.counts})
 
 
 def _names_in_health(column: str) -> _Names:

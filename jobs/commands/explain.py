@@ -33,10 +33,10 @@ def run(args: Options) -> int:
         return _predict(args, settings)
     moments, settings, published = _moments_of(args, settings)
     named = [
-        each for each in moments if not is_own_retry_topic(each.state.topic, args.group)
+        moment for moment in moments if not is_own_retry_topic(moment.state.topic, args.group)
     ] or moments
     if len(named) > 1:
-        topics = ", ".join(shortened(each.state.topic) for each in named)
+        topics = ", ".join(shortened(moment.state.topic) for moment in named)
         raise SettingsError(f"expected --topic: {shortened(args.group)} has {topics}")
     say(explain_moment(named[0], settings, text_width(), published=published, is_full=args.full))
     _say_when(args, named, settings.reader.zone)
@@ -48,7 +48,7 @@ def _predict(args: Options, settings: Settings) -> int:
         raise SettingsError("expected a change, such as --leave ID; see what-if --help")
     moments, settings, published = _moments_of(args, settings)
     without_value = {"--separate-ids": separate_ids(), "--subscribe-all": subscribe_all()}
-    changes = [without_value.get(each, each) for each in args.changes]
+    changes = [without_value.get(change, change) for change in args.changes]
     try:
         predicted = predict_moments(moments, changes, settings, text_width(), is_full=args.full)
     except ChangeError as error:
@@ -91,7 +91,7 @@ def _moments_of(
             raise
         read = f"the run of {run.date} read {snapshots}, which may have been replaced: {error}"
         raise InputError(read, error.console) from error
-    dated = [replace(each, date=run.date) for each in moments]
+    dated = [replace(moment, date=run.date) for moment in moments]
     return dated, settings, PublishedTables(reports, run)
 
 
@@ -99,7 +99,7 @@ def _say_when(args: Options, moments: Sequence[Moment], zone: tzinfo) -> None:
     """Says on standard error of when the data is."""
     moment = moments[0]
     if moment.snapshots is not None and moment.is_last:
-        first, last = (written(each, "iso", zone) for each in moment.snapshots)
+        first, last = (written(snapshot, "iso", zone) for snapshot in moment.snapshots)
         Progress(quiet=args.quiet).say(
             f"the snapshots go from {first} to {last}; this is the last one (--at: another one)"
         )

@@ -167,7 +167,7 @@ def _filled(template: str, given: Mapping[str, Any]) -> str:
     namesrvs = given["NAMESRV"].split(";")
     text = re.sub(
         r"(?:^( *)- --namesrv=.*\n)+",
-        lambda of: "".join(f"{of[1]}- --namesrv={each}\n" for each in namesrvs),
+        lambda of: "".join(f"{of[1]}- --namesrv={namesrv}\n" for namesrv in namesrvs),
         text,
         flags=re.M,
     )
@@ -239,4 +239,4 @@ def _next_on_kubernetes(args: Options, settings: Path, _given: object) -> Iterat
         f"--from-file=audit.toml={shell_word(str(settings))} "
         f"--from-file={folder}/known_issues.toml"
     )
-    yield f"kubectl apply {' '.join(f'--filename {each}' for each in manifests)}"
+    yield f"kubectl apply {' '.join(f'--filename {manifest}' for manifest in manifests)}"

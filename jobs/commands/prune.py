@@ -38,7 +38,7 @@ def run(args: Options) -> int:
             complain(line)
     if args.dry_run:
         say("dry run: nothing was removed")
-    if any(each.failed for each in pruned.values()):
+    if any(prune_result.failed for prune_result in pruned.values()):
         raise AuditError("not all was removed: see the lines before; the next prune goes on")
     return 0
 

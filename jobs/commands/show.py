@@ -44,7 +44,7 @@ def run(args: Options) -> int:
         return 0
     if args.table == "summary":
         options = ("group", "topic", "client", "columns")
-        given = [f"--{each}" for each in options if getattr(args, each)]
+        given = [f"--{option}" for option in options if getattr(args, option)]
         if left_out := given + ["--format csv"] * (args.format == "csv"):
             complain(f"summary is one JSON document: left out {', '.join(left_out)}")
         text = json_text(reports.resolve(args.date).summary, indent=2)

@@ -62,8 +62,8 @@ class KnownIssues(Section):
 
     @model_validator(mode="after")
     def _have_reasons_of_their_own(self) -> "KnownIssues":
-        reasons = [each.reason for each in self.known_issues]
-        twice = sorted({each for each in reasons if reasons.count(each) > 1})
+        reasons = [known_issue.reason for known_issue in self.known_issues]
+        twice = sorted({reason for reason in reasons if reasons.count(reason) > 1})
         if twice:
             # A finding is marked with the reason alone: it has to show which entry it is.
             raise ValueError(f"expected a different reason in every entry, twice: {twice}")
@@ -71,7 +71,9 @@ class KnownIssues(Section):
 
     def in_force(self, audited: date) -> tuple[KnownIssue, ...]:
         """The entries that hold on the audited date."""
-        return tuple(each for each in self.known_issues if audited <= each.expires)
+        return tuple(
+            known_issue for known_issue in self.known_issues if audited <= known_issue.expires
+        )
 
 
 def load_known_issues(path: str | Path | None) -> KnownIssues:

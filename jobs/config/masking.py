@@ -74,7 +74,7 @@ class Masking(Secrets):
 
     def with_secret(self, client_ids: Iterable[str]) -> list[str]:
         """The client ids that hold a secret."""
-        return [each for each in client_ids if self.mask(each) != each]
+        return [client_id for client_id in client_ids if self.mask(client_id) != client_id]
 
 
 def is_masked(client_id: str, masked: str) -> bool:

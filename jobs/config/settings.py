@@ -277,13 +277,13 @@ class Alerts(Destination):
 
     @model_validator(mode="after")
     def _is_one_or_several(self) -> "Alerts":
-        names = [each.name for each in self.destinations]
+        names = [destination.name for destination in self.destinations]
         if len(set(names)) < len(names):
             raise ValueError(f"expected destinations of different names, came {names}")
         unknown = {
             owner
-            for each in (self, *self.destinations)
-            for owner in each.mentions or ()
+            for destination in (self, *self.destinations)
+            for owner in destination.mentions or ()
             if owner not in self.owners.values()
         }
         if unknown:
@@ -593,7 +593,7 @@ def _loaded(text: str) -> dict[str, Any]:
             raise ValueError("expected texts without the character NUL")
         children = value.values() if isinstance(value, dict) else value
         if isinstance(value, dict | list):
-            inner += [(each, depth + 1) for each in children]
+            inner += [(child, depth + 1) for child in children]
     return values
 
 

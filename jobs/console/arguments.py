@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            names = {str(each).lower(): str(each) for each in action.choices or ()}
+            names = {str(choice).lower(): str(choice) for choice in action.choices or ()}
             near = [names[each] for each in get_close_matches(str(value).lower(), names)]
             error.message += did_you_mean(meant_by(value) if action.dest == "command" else near)
             raise
@@ -260,7 +260,7 @@ def _columns(text: str) -> list[str]:
 
 def _gates(text: str) -> list[str]:
     gates = [each.strip() for each in text.split(",")]
-    if unknown := [each for each in gates if each not in GATES]:
+    if unknown := [gate for gate in gates if gate not in GATES]:
         raise UsageError(
             f"expected some of {', '.join(GATES)} with commas between, came {unknown[0]!r}"
         )

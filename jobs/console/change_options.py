@@ -28,7 +28,7 @@ def parse_client(make: Callable[[str], Change]) -> Callable[[str], Change]:
 
 
 def _true_id(shown: str, state: State) -> str:
-    fitting = {each.client_id for each in state.members if is_masked(each.client_id, shown)}
+    fitting = {member.client_id for member in state.members if is_masked(member.client_id, shown)}
     if len(fitting) != 1:
         raise ChangeError(
             f"expected one client that is shown as {shown!r}, there are {len(fitting)}"

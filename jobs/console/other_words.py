@@ -63,7 +63,9 @@ def meant_by(word: str, tables: Collection[str] = _TABLES) -> list[str]:
     >>> meant_by("histroy"), meant_by("xyz")
     (['report --nights 30'], [])
     """
-    names = {each: each for each in COMMANDS} | {each: f"show {each}" for each in tables}
+    names = {command: command for command in COMMANDS} | {
+        table: f"show {table}" for table in tables
+    }
     folded = word.casefold()
     for each in (folded, folded.removesuffix("s")):
         if meant := names.get(each) or _WORDS.get(each):

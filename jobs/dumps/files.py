@@ -152,7 +152,7 @@ def _is_there(place: str) -> bool:
 def _unreachable(place: str, error: PermissionError) -> InputError:
     """The error for a path below a folder that may not be entered: names the folder, if known."""
     above = reversed(Path(place).parents)
-    closed = next((str(each) for each in above if not os.access(each, os.X_OK)), place)
+    closed = next((str(path) for path in above if not os.access(path, os.X_OK)), place)
     refused = PermissionError(error.errno, error.strerror, closed)
     return InputError(f"cannot reach a dump: {sentence_of(refused)}")
 

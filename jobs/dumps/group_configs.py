@@ -39,7 +39,11 @@ def last_group_configs(
                 if envelope["kind"] == SUBSCRIPTION_GROUP and envelope["cluster"] == cluster:
                     time = to_instant(datetime.fromisoformat(envelope["snapshot_time"]))
                     name, configs = envelope["broker_name"], GroupConfigs(time, _groups(envelope))
-                    found[name] = max(configs, found.get(name, configs), key=lambda each: each.time)
+                    found[name] = max(
+                        configs,
+                        found.get(name, configs),
+                        key=lambda group_configs: group_configs.time,
+                    )
             except (ValueError, KeyError, TypeError):
                 continue  # the quarantine has it
     return found

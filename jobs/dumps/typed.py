@@ -208,7 +208,7 @@ def _connections(body: Fields, _: str) -> ParsedBody:
             "nobody knows which"
         )
         return ParsedBody(_one(None).contents, LIST_REFUSED, reason)
-    in_order = tuple(sorted(connections, key=lambda each: each[:2]))
+    in_order = tuple(sorted(connections, key=lambda connection: connection[:2]))
     table = as_map(body.get("subscriptionTable")).values()
     begins = _known("consumeFromWhere", as_text(body.get("consumeFromWhere")))
     subscriptions = _subscriptions(map(as_map, table))
@@ -472,8 +472,8 @@ def _dead_letters(body: Fields, text: str) -> ParsedBody:
     entries = read_queue_map("offsetTable", _needed(body, "offsetTable"), text)
     ends = ((queue, integers(as_map(value), 64, "maxOffset")[0]) for queue, value in entries)
     found = [statement.Offset(*queue, end, -1, None) for queue, end in ends if end is not None]
-    _check_offsets(*(each.broker_offset for each in found))
-    return _one(statement.Stats(tuple(each for each in found if is_dead_letters(each.topic))))
+    _check_offsets(*(offset.broker_offset for offset in found))
+    return _one(statement.Stats(tuple(offset for offset in found if is_dead_letters(offset.topic))))
 
 
 # ------------------------------------------------------------------ message request modes
@@ -538,7 +538,7 @@ def _cluster_info(body: Fields, _: str) -> ParsedBody:
                 clusters.setdefault(name, set()).add(cluster)
     shared = ((name, tuple(sorted(each))) for name, each in sorted(clusters.items()))
     found = (statement.SharedName(*each) for each in shared if len(each[1]) > 1)
-    return ParsedBody(tuple((None, each) for each in found))
+    return ParsedBody(tuple((None, shared_name) for shared_name in found))
 
 
 def _left_out(body: Fields, _: str) -> ParsedBody:

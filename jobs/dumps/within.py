@@ -46,7 +46,9 @@ def _sizes(content: statement.Content) -> Iterator[tuple[str, str, int]]:
     if isinstance(content, statement.Route):
         yield "route_brokers", "brokers in a topic's route", len(content.brokers)
         # Queues that are written and not read count too.
-        queues = (max(each.read_queue_nums, each.write_queue_nums) for each in content.brokers)
+        queues = (
+            max(broker.read_queue_nums, broker.write_queue_nums) for broker in content.brokers
+        )
         yield "topic_queues", "queues of a topic", sum(queues)
 
 

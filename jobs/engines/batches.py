@@ -34,7 +34,7 @@ PIECES = pa.schema(dict[str, pa.DataType](shard=pa.int32(), kind=pa.string(), da
 #: A row of situations, and the rest of it, which no person reads.
 SITUATION = pa.schema([*SITUATIONS.schema, pa.field("rest", pa.binary())])
 #: The rows of ``find_situations``: the groups of a shard, as a piece, then its situations.
-FOUND = pa.schema([*PIECES, *(each.with_nullable(True) for each in SITUATION)])
+FOUND = pa.schema([*PIECES, *(field.with_nullable(True) for field in SITUATION)])
 #: A row of a situation that was spread.
 SPREAD_ROWS = pa.schema([PIECES.field("shard"), *SITUATION])
 GROUPS = "groups"
@@ -156,16 +156,16 @@ def situations_step(work: Work) -> Callable[[Batches], Batches]:
         rows: Iterator[dict[str, Any]]
         rows = (dict(zip(SITUATION.names, each, strict=True)) for each in every)
         few = next(in_parts(rows, _MEMBERS_OF_A_LARGE_SHARD, itemgetter("connections")), [])
-        is_large = sum(each["connections"] for each in few) >= _MEMBERS_OF_A_LARGE_SHARD
+        is_large = sum(row["connections"] for row in few) >= _MEMBERS_OF_A_LARGE_SHARD
         yield pack_value(shard, LARGE_GROUPS if is_large else GROUPS, groups)._asdict()
         rows = chain(few, rows)
         del groups, few
         if not is_large:
-            yield from ({"shard": shard, **each} for each in rows)
+            yield from ({"shard": shard, **row} for row in rows)
             return
         for some in in_parts(rows, _BATCH, _size_of_row):
             table = pa.Table.from_pylist(some, SITUATION)
-            yield from (each._asdict() for each in pack_rows(shard, SPREAD, table))
+            yield from (piece._asdict() for piece in pack_rows(shard, SPREAD, table))
 
     def find_situations(batches: Batches) -> Batches:
         shards = groupby(_pieces(batches), attrgetter("shard"))
@@ -198,13 +198,19 @@ def verdicts_step(work: Work) -> Callable[[Batches], Batches]:
         if first.column("kind")[0].as_py() != GROUPS:
             return _pieces(every)
         groups = unpack_value(first.column("data")[0].as_py())
-        rows = (each.filter(pc.is_null(each.column("data"))) for each in every)
-        return work.judge(groups, (work.verdicts(each) for each in rows if each.num_rows))
+        rows = (
+            record_batch.filter(pc.is_null(record_batch.column("data"))) for record_batch in every
+        )
+        return work.judge(groups, (work.verdicts(row) for row in rows if row.num_rows))
 
     def judge_groups(batches: Batches) -> Batches:
         shards = groupby(_by_shard(batches), itemgetter(0))
         return in_worker(
-            _rows(chain.from_iterable(judged(each for _, each in parts) for _, parts in shards))
+            _rows(
+                chain.from_iterable(
+                    judged(record_batch for _, record_batch in parts) for _, parts in shards
+                )
+            )
         )
 
     return judge_groups

@@ -66,7 +66,7 @@ class Spool:
             yield from other.of(shard)
 
     def _wanted(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
-        return [each for each in pieces if self.kinds is None or each.kind in self.kinds]
+        return [piece for piece in pieces if self.kinds is None or piece.kind in self.kinds]
 
 
 class LocalEngine(AbstractContextManager["LocalEngine"]):
@@ -107,7 +107,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 
     def map(self, slices: Sequence[Slice], step: SliceStep) -> Spool:
         """The pieces of all slices; each file is opened where it is read."""
-        size = sum(each.size for each in slices)
+        size = sum(slice_.size for slice_ in slices)
         tasks = in_tasks(self.each(slices, "files"), size, self.shards(size))
         return self._run(partial(_run_closed, step), tasks)
 

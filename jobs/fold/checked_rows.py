@@ -146,7 +146,7 @@ class TableReading:
                 kept, out = batch, refused
                 if statement:
                     batch[IS_LOST] = pa.array(refused)
-                    out = _any(size, [each for each in found if each.column in statement])
+                    out = _any(size, [breach for breach in found if breach.column in statement])
                 out = self._without_ahead(batch, out)
                 if out.any():
                     kept = {name: each.filter(pa.array(~out)) for name, each in batch.items()}

@@ -14,9 +14,7 @@ from rebalance_core.message_queue import DLQ_PREFIX, RETRY_PREFIX, is_retry_topi
 from rebalance_core.state import MASTER_ID, PERM_WRITE, POP, PULL, RouteBroker
 
 from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
-from ..declared.instants import Instant
-from ..declared.member_flags import PULLS
-from ..judge.dossier import (
+from ..declared.dossier import (
     ClientRun,
     Dossier,
     ListedMembers,
@@ -26,6 +24,8 @@ from ..judge.dossier import (
     RoutedAddress,
     RouteRun,
 )
+from ..declared.instants import Instant
+from ..declared.member_flags import PULLS
 from ..schemas import (
     ANSWERED,
     CONFIGURED,
@@ -86,7 +86,7 @@ _DECIDING = len(fields(RouteBroker))
 def route_brokers(records: Iterable[Record]) -> tuple[RouteBroker, ...]:
     """The brokers of a route as the core has them; a mock broker has no address."""
     brokers = (RouteBroker(*record[:_DECIDING]) for record in records)
-    return tuple(replace(each, broker_ids=()) if each.is_mock else each for each in brokers)
+    return tuple(replace(broker, broker_ids=()) if broker.is_mock else broker for broker in brokers)
 
 
 def _routed(records: Iterable[Record]) -> Iterator[RoutedAddress]:
@@ -100,12 +100,19 @@ def _routed(records: Iterable[Record]) -> Iterator[RoutedAddress]:
 
 def addressed(records: Iterable[Record]) -> tuple[str, ...]:
     """The names of a route's brokers that a client can ask: those with an address."""
-    return tuple(each.broker_name for each in route_brokers(records) if each.has_address)
+    return tuple(
+        route_broker.broker_name
+        for route_broker in route_brokers(records)
+        if route_broker.has_address
+    )
 
 
 def broker_ids(records: Iterable[Record]) -> tuple[tuple[str, tuple[int, ...] | None], ...]:
     """The names of a route's brokers and the ids with an address; None: these are not known."""
-    return tuple((each.broker_name, each.broker_ids) for each in route_brokers(records))
+    return tuple(
+        (route_broker.broker_name, route_broker.broker_ids)
+        for route_broker in route_brokers(records)
+    )
 
 
 def connections(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -129,7 +136,7 @@ def subscribers(
     found: dict[ClusterTopic, dict[str, None]] = {}
     for (cluster, name), ids in list_ids.items():
         listed = list(chain.from_iterable(topics.get(id_, ()) for id_ in ids))
-        for topic in listed or chain(*(each.get((cluster, name), ()) for each in others)):
+        for topic in listed or chain(*(other.get((cluster, name), ()) for other in others)):
             found.setdefault((cluster, topic), {})[name] = None
     return {subject: list(groups) for subject, groups in found.items()}
 

@@ -147,10 +147,12 @@ class HeartbeatRounds:
         without = sorted(
             cluster
             for cluster, asked in made.asked.items()
-            if not any(each.since <= each.until for each in asked)
+            if not any(time_span.since <= time_span.until for time_span in asked)
         )
         if without and len(without) == len(made.asked):
-            last = max(each.until for each in spans) - min(each.since for each in spans)
+            last = max(time_span.until for time_span in spans) - min(
+                time_span.since for time_span in spans
+            )
             raise InputError(
                 f"heartbeats: expected some rounds of round_seconds = {round_seconds}, came none: "
                 f"the heartbeats last {last // SECOND} s, and the first {warm_up // SECOND} s of "
@@ -203,7 +205,7 @@ class HeartbeatRounds:
 
     def times(self, spans: Iterable[TimeSpan]) -> Numbers:
         """All rounds of the spans."""
-        every = [np.arange(each.since, each.until + 1, self.length) for each in spans]
+        every = [np.arange(span.since, span.until + 1, self.length) for span in spans]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *every]))
 
 
@@ -248,7 +250,7 @@ def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> 
     brokers = _keys(rows, BROKER)
     # By broker and time.
     order = np.lexsort([times, *brokers])
-    starts = segments([each[order] for each in brokers], len(order))
+    starts = segments([broker[order] for broker in brokers], len(order))
     apart = expiry_seconds * SECOND
     streams: dict[ClusterBroker, list[TimeSpan]] = {}
     for start, end in pairwise([*starts.tolist(), len(order)]):
@@ -256,9 +258,7 @@ def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> 
         streams[broker_of(rows, int(order[start]))] = _spans(of_broker, of_broker, apart)
     measured = measured_around(int(np.median(times)) if times.size else 0)
     within = (times >= measured.since) & (times <= measured.until)
-    recurrence = _recurrence(
-        [each[within] for each in _keys(rows, CONNECTION)], times[within], apart
-    )
+    recurrence = _recurrence([key[within] for key in _keys(rows, CONNECTION)], times[within], apart)
     return HeartbeatRounds.of(round_seconds, expiry_seconds, streams, recurrence)
 
 
@@ -302,7 +302,7 @@ def _heard(rows: Rows, times: Numbers) -> Numbers:
 def _keys(rows: Rows, names: Sequence[str]) -> list[Numbers]:
     """The numbers of the columns of a key; of one that is not there the same for all."""
     there = [name for name in names if name in rows.column_names]
-    return [each for name in there for each in key_numbers(_column(rows, name))]
+    return [key_number for name in there for key_number in key_numbers(_column(rows, name))]
 
 
 def _column(rows: Rows, name: str) -> Array:
@@ -331,7 +331,7 @@ def in_rounds(name: str, rows: pa.Table, rounds: HeartbeatRounds) -> pa.Table:
         # Of several polls in a round the last one is what the round shows.
         keys = [*_keys(came, A_QUEUE), at]
         order = np.lexsort([times, *keys])
-        ends = np.append(segments([each[order] for each in keys], len(order)), len(order))[1:]
+        ends = np.append(segments([key[order] for key in keys], len(order)), len(order))[1:]
         came = came.take(pa.array(np.sort(order[ends - 1])))
     return pa.concat_tables([came, _without_time(rows)])
 
@@ -382,9 +382,9 @@ def listed(
 def _is_known(rows: Rows, places: Numbers, at: Numbers, rounds: HeartbeatRounds) -> Any:
     """True where the broker of the row answered in the round."""
     known = np.zeros(len(places), np.bool_)
-    keys = [each[places] for each in _keys(rows, BROKER)]
+    keys = [key[places] for key in _keys(rows, BROKER)]
     order = np.lexsort(keys)
-    starts = segments([each[order] for each in keys], len(order))
+    starts = segments([key[order] for key in keys], len(order))
     for start, end in pairwise([*starts.tolist(), len(order)]):
         some = order[start:end]
         broker = broker_of(rows, int(places[some[0]]))

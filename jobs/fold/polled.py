@@ -45,9 +45,9 @@ class BrokerPolls:
     def of_all(cls, parts: "Iterable[BrokerPolls]") -> "BrokerPolls":
         """Merges those of all slices."""
         every = list(parts)
-        rounds = _distinct(each.rounds for each in every)
-        unanswered = _together(runs for each in every for runs in each.unanswered)
-        refused = _together(runs for each in every for runs in each.refused)
+        rounds = _distinct(broker_polls.rounds for broker_polls in every)
+        unanswered = _together(runs for broker_polls in every for runs in broker_polls.unanswered)
+        refused = _together(runs for broker_polls in every for runs in broker_polls.refused)
         return cls(rounds, unanswered, refused)
 
     def add(self, runs: Rows) -> None:

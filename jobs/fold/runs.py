@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, content_id, record_text
-from ..judge.dossier import ClientRun
+from ..declared.dossier import ClientRun
 from ..schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
@@ -56,7 +56,7 @@ _HELD = pa.list_(pa.struct(list(_HELD_QUEUES.value_type)[:-1]))
 
 def _schema(table: Table, *names: str, **types: pa.DataType) -> pa.Schema:
     """Columns by name: as in a snapshot table, but for those that have a type of their own."""
-    types = {each: types.get(each) or table.schema.field(each).type for each in names} | types
+    types = {name: types.get(name) or table.schema.field(name).type for name in names} | types
     return pa.schema(list(types.items()))
 
 
@@ -228,7 +228,9 @@ def reunite(parts: Contents) -> Contents:
     times = runs["times"].combine_chunks()
     rows_of = _owners(times)
     keys = _keys(
-        runs, (each for each in runs.column_names if each not in ("times", id_name)), rows_of
+        runs,
+        (column_name for column_name in runs.column_names if column_name not in ("times", id_name)),
+        rows_of,
     )
     ids = Column()
     contents = ids.number(runs[id_name].combine_chunks())[rows_of]

@@ -75,9 +75,9 @@ class TableStep:
         counted = self._counted(table, first.schema)
         every = chain([first], batches)
         if counted is not None:
-            is_time = (each for each in first.schema if each.type == TIMESTAMP)
+            is_time = (field for field in first.schema if field.type == TIMESTAMP)
             none = pa.scalar(NO_TIME, pa.int64()).cast(TIMESTAMP)
-            counted = reduce(or_, (pc.field(each.name) == none for each in is_time), counted)
+            counted = reduce(or_, (pc.field(field.name) == none for field in is_time), counted)
             kept = (pa.Table.from_batches([batch]).filter(counted) for batch in every)
             every = chain.from_iterable(rows.to_batches() for rows in kept)
         rows = pa.RecordBatchReader.from_batches(first.schema, every)

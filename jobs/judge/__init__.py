@@ -7,6 +7,7 @@ Plain Python: no Spark, no pandas, no clock, no files. Times are whole microseco
     rule: (Case, Found) -> Found with more, or with what is known better; severities come last
     Found -> rows (ids, statuses, known issues)
 
+Four floors, each of which imports those before it: ``times``, ``observe``, ``rules``, ``result``.
 ``history`` has the rules in their order. Each is in a module with its numbers, its reasons and an
 example. All that is found is frozen; ``rows`` makes rows of it once, when all rules are through.
 """

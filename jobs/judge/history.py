@@ -7,35 +7,35 @@ another.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from ..declared.dossier import QueueOffsets
 from ..declared.instants import Instant
 from .arrow_tables import Row
-from .broker_identities import duplicate_broker_names
-from .case import Case
-from .cut_off import cut_off
-from .dossier import QueueOffsets
-from .episodes import faults_of_states, stacked_ids
-from .events import find_events
-from .failing import failing
-from .flapping import flapping_members
-from .found import GroupFindings
-from .held import held_queues
-from .known_before import with_history
-from .not_consuming import not_consuming
-from .offsets_gone import offsets_gone
-from .offsets_went_back import went_back
-from .old_copies import old_copies
-from .read_twice import read_twice
-from .reconnecting import blamed, reconnecting_clients
-from .route_changes import queues_left_route, route_changed
-from .rows import to_rows
-from .secret_ids import secrets
-from .severity import graded
-from .silent import silent_clients
-from .stalls import stalled_queues
-from .still_offline import still_offline
-from .topic_problem import NO_OFFSETS, problem_rows
-from .unlisted import queues_of_states
-from .why import explained, without_refused
+from .result.events import find_events
+from .result.known_before import with_history
+from .result.rows import to_rows
+from .result.severity import graded
+from .result.topic_problem import NO_OFFSETS, problem_rows
+from .rules.broker_identities import duplicate_broker_names
+from .rules.case import Case
+from .rules.cut_off import cut_off
+from .rules.episodes import faults_of_states, stacked_ids
+from .rules.failing import failing
+from .rules.flapping import flapping_members
+from .rules.found import GroupFindings
+from .rules.held import held_queues
+from .rules.not_consuming import not_consuming
+from .rules.offsets_gone import offsets_gone
+from .rules.offsets_went_back import went_back
+from .rules.old_copies import old_copies
+from .rules.read_twice import read_twice
+from .rules.reconnecting import blamed, reconnecting_clients
+from .rules.route_changes import queues_left_route, route_changed
+from .rules.secret_ids import secrets
+from .rules.silent import silent_clients
+from .rules.stalls import stalled_queues
+from .rules.still_offline import still_offline
+from .rules.unlisted import queues_of_states
+from .rules.why import explained, without_refused
 
 #: Gives what was found so far back with what it finds itself, or knows better.
 Rule: TypeAlias = Callable[[Case, GroupFindings], GroupFindings]

@@ -15,19 +15,19 @@ from rebalance_core.findings import SHOWN_BY_HOLDINGS
 from rebalance_core.texts import Text
 
 from ..config.masking import Masking
+from ..declared.dossier import Dossier
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import QUEUE_FINDINGS, UNLISTED_CONSUMER
 from ..errors import InputError
 from ..schemas import RUNNING_INFO
 from .arrow_tables import Row
-from .backlog import last_up_to, reading, shows_what_waits, still_waits
-from .case import Case
-from .core_verdict import QueueKey, Verdict
-from .dossier import Dossier
-from .evaluation import MemberFacts, at_once, evaluate, seen_states, state_of
 from .history import judge
-from .holdings import ProcessReport
-from .situations import Period, Situations
+from .observe.backlog import last_up_to, reading, shows_what_waits, still_waits
+from .observe.core_verdict import QueueKey, Verdict
+from .observe.evaluation import MemberFacts, at_once, evaluate, seen_states, state_of
+from .observe.holdings import ProcessReport
+from .observe.situations import Period, Situations
+from .rules.case import Case
 from .terms import Terms
 
 
@@ -92,8 +92,8 @@ class Moment:
         """The queues that each client id holds, where each process answered; else nothing."""
         topic = self.state.topic
         reported = {
-            each.client_id: [MessageQueue(topic, *queue) for queue in each.queues]
-            for each in self.held
+            last_report.client_id: [MessageQueue(topic, *queue) for queue in last_report.queues]
+            for last_report in self.held
         }
         listed = [of_list.members for of_list in self.state.client_lists]
         is_one_each = all(len({m.client_id for m in each}) == len(each) for each in listed)
@@ -188,7 +188,7 @@ def find_moments(
 def _computed(verdict: Verdict) -> frozenset[tuple[str, QueueKey]] | None:
     if not verdict.verdict.shows_owners:
         return None
-    return frozenset((each.kind, each.queue) for each in verdict.findings)
+    return frozenset((finding.kind, finding.queue) for finding in verdict.findings)
 
 
 def _held_since(case: Case, period: Period, until: Instant) -> Instant:
@@ -197,7 +197,7 @@ def _held_since(case: Case, period: Period, until: Instant) -> Instant:
     """
     if case.evaluated[period.situation.situation_id].verdict.coverage not in SHOWN_BY_HOLDINGS:
         return period.first_seen
-    changes = (each.since for each in case.members_in_time if each.since <= until)
+    changes = (member.since for member in case.members_in_time if member.since <= until)
     return max(changes, default=period.first_seen)
 
 
@@ -230,15 +230,15 @@ def _backlog(
     """
     since = {(row["broker_name"], row["queue_id"]): row["first_seen"] for row in orphans}
     backlog, old, polled = {}, set(), []
-    for each in dossier.offsets.get(topic, ()):
-        if (place := last_up_to(each, until)) < 0:
+    for offsets in dossier.offsets.get(topic, ()):
+        if (place := last_up_to(offsets, until)) < 0:
             continue
-        is_known = shows_what_waits(each, until)
-        orphaned_since = since.get((each.broker_name, each.queue_id))
-        if is_known or still_waits(each, until, orphaned_since):
-            queue = MessageQueue(topic, each.broker_name, each.queue_id)
-            backlog[queue] = int(each.waiting[place])
-            polled.append(int(each.times[place]))
+        is_known = shows_what_waits(offsets, until)
+        orphaned_since = since.get((offsets.broker_name, offsets.queue_id))
+        if is_known or still_waits(offsets, until, orphaned_since):
+            queue = MessageQueue(topic, offsets.broker_name, offsets.queue_id)
+            backlog[queue] = int(offsets.waiting[place])
+            polled.append(int(offsets.times[place]))
             if not is_known:
                 old.add(queue)
     return backlog or None, frozenset(old), max(polled, default=None)
@@ -254,11 +254,11 @@ def _read(
     times = {(row["broker_name"], row["queue_id"]): _time_of(row) for row in wrong}
     advancing = caught_up = 0
     offsets = dossier.offsets.get(topic, ())
-    for each in offsets:
-        time = times.get((each.broker_name, each.queue_id), (at - around, at + around))
-        if reading(each, [time]).moved:
+    for offset in offsets:
+        time = times.get((offset.broker_name, offset.queue_id), (at - around, at + around))
+        if reading(offset, [time]).moved:
             advancing += 1
-        elif (place := last_up_to(each, at)) >= 0 and not each.waiting[place]:
+        elif (place := last_up_to(offset, at)) >= 0 and not offset.waiting[place]:
             caught_up += 1
     return ReadQueues(advancing, caught_up) if offsets else None
 

@@ -119,7 +119,11 @@ class FoldResult:
         earlier = open_findings(task.history, scope.previous)
         ended = ended_problems(task.history, scope.previous)
         judged = self.judge(terms, earlier, task.settings, ended)
-        tables = [each for each in REPORT_TABLES if each not in (QUARANTINE, VERDICT, GAPS)]
+        tables = [
+            report_table
+            for report_table in REPORT_TABLES
+            if report_table not in (QUARANTINE, VERDICT, GAPS)
+        ]
         if not inputs.snapshots.has(CLIENT_STATES.name):
             tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
         polled = [each for each in self.facts.polled if each[0] not in self.lost_clusters]
@@ -167,7 +171,9 @@ def _tell_of_future(facts: Facts, task: Task, inputs: Inputs) -> None:
         "snapshots after %s lie in the future and are not audited (rows by cluster: %s): mend the "
         "clock that stamped them, or ask for their date with --date (bounds.future_days is %d)",
         iso(window.future),
-        ", ".join(f"{visible(of)} {each.rows:,}" for of, each in sorted(facts.ahead.items())),
+        ", ".join(
+            f"{visible(of)} {rows_ahead.rows:,}" for of, rows_ahead in sorted(facts.ahead.items())
+        ),
         days,
     )
 

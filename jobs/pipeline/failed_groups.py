@@ -7,7 +7,7 @@ from rebalance_core.english import count
 
 from ..console.failures import keep_stack
 from ..engines.pieces import FOR_ALL, Piece, pack_value, unpack_value
-from ..judge.failed import Failure
+from ..judge.observe.evaluation import Failure
 from ..texts.shown import visible
 
 _LOGGER = logging.getLogger(__name__)
@@ -46,19 +46,19 @@ def without_failures(
         else:
             yield piece
     failures.sort(reverse=True)
-    if failures and {each[:2] for each in failures}.issuperset(groups):
+    if failures and {failure[:2] for failure in failures}.issuperset(groups):
         of_one = failures[0]
         raise AllGroupsFailedError(
             f"the audit failed on every group, as on {visible(of_one.consumer_group)}: "
             f"{of_one.sentence}"
         ) from StackError(of_one.stack)
-    for each in failures[:_MOST_REPORTED]:
+    for failure in failures[:_MOST_REPORTED]:
         # Without a stack it is the input's: no defect to report.
         _LOGGER.warning(
             "group %s of cluster %s was not audited: %s%s",
-            *map(visible, (each.consumer_group, each.cluster, each.sentence)),
-            each.stack and f"; {keep_stack(each.stack)}",
-            exc_info=StackError(each.stack) if each.stack else None,
+            *map(visible, (failure.consumer_group, failure.cluster, failure.sentence)),
+            failure.stack and f"; {keep_stack(failure.stack)}",
+            exc_info=StackError(failure.stack) if failure.stack else None,
         )
     if more := len(failures[_MOST_REPORTED:]):
         _LOGGER.warning("%s more failed likewise", count(more, "group"))

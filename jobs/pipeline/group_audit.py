@@ -11,6 +11,7 @@ import pyarrow as pa
 from rebalance_core import StrategyRules
 from rebalance_core.grouping import grouped
 
+from ..declared.dossier import Dossier, EarlierFinding
 from ..engines.pieces import (
     Piece,
     all_values,
@@ -23,13 +24,12 @@ from ..engines.pieces import (
 from ..fold.dossiers import make_dossiers
 from ..fold.kernel import LISTED, runs_of
 from ..fold.runs import Records
-from ..judge.allocations import rows_of_shares, shares_of
 from ..judge.arrow_tables import Row, to_table
-from ..judge.broker_identities import by_identity
-from ..judge.case import Case
-from ..judge.core_verdict import Verdict
-from ..judge.dossier import Dossier, EarlierFinding
-from ..judge.evaluation import (
+from ..judge.history import judge
+from ..judge.observe.allocations import rows_of_shares, shares_of
+from ..judge.observe.core_verdict import Verdict
+from ..judge.observe.evaluation import (
+    Failure,
     SeenState,
     Verdicts,
     at_once,
@@ -37,11 +37,12 @@ from ..judge.evaluation import (
     evaluate_one,
     seen_states,
 )
-from ..judge.event_times import times_of_group
-from ..judge.failed import Failure, rows_of_failed
-from ..judge.history import judge
-from ..judge.situation_rows import SituationRow, from_row, rules_of, to_row
-from ..judge.situations import Situations, find_situations
+from ..judge.observe.event_times import times_of_group
+from ..judge.observe.situation_rows import SituationRow, from_row, rules_of, to_row
+from ..judge.observe.situations import Situations, find_situations
+from ..judge.result.failed import rows_of_failed
+from ..judge.rules.broker_identities import by_identity
+from ..judge.rules.case import Case
 from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems
 from ..schemas import ALLOCATIONS, REPORT_TABLES
@@ -106,9 +107,9 @@ class GroupAudit:
         """The groups with their situations, those among them that the run before alone knows."""
         found, members = read_dossiers_of(pieces)
         dossiers = {
-            (each.cluster, each.consumer_group): by_identity(each)
-            for each in found
-            if each.cluster not in self.terms.lost_clusters
+            (dossier.cluster, dossier.consumer_group): by_identity(dossier)
+            for dossier in found
+            if dossier.cluster not in self.terms.lost_clusters
         }
         for of_shard in all_values(pieces, EARLIER):
             for group, earlier, ended in of_shard:
@@ -116,22 +117,24 @@ class GroupAudit:
                     dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
                 if group in dossiers:
                     dossiers[group].ended = ended
-        for of_name in grouped((each.consumer_group, each) for each in dossiers.values()).values():
+        for of_name in grouped(
+            (dossier.consumer_group, dossier) for dossier in dossiers.values()
+        ).values():
             several = of_name if len(of_name) > 1 else []
-            online = [each for each in several if not each.is_offline]
-            for each in several:
+            online = [dossier for dossier in several if not dossier.is_offline]
+            for dossier in several:
                 # Groups of one name at different nameservers have nothing to do with each other.
-                each.elsewhere = {
+                dossier.elsewhere = {
                     other.cluster: last
                     for other in online
-                    if other is not each
-                    and not each.nameservers.isdisjoint(other.nameservers)
+                    if other is not dossier
+                    and not dossier.nameservers.isdisjoint(other.nameservers)
                     and (last := other.last_listed)
                 }
         # Lists that come by ids are those of a collector.
-        by_rows = any(each.kind == LISTED for each in pieces)
+        by_rows = any(piece.kind == LISTED for piece in pieces)
         shown: TimesShown = Counter()
-        situations = [self._situations(each, by_rows, shown) for each in dossiers.values()]
+        situations = [self._situations(dossier, by_rows, shown) for dossier in dossiers.values()]
         groups = list(zip(dossiers.values(), situations, strict=True))
         return Shard(pieces[0].shard, groups, members, shown)
 
@@ -245,7 +248,7 @@ class GroupAudit:
         except Exception as error:
             (dossier, _), *others = groups
             if others:
-                return [each for one in groups for each in self._tables([one], failures)]
+                return [table for one in groups for table in self._tables([one], failures)]
             failure = Failure.of(dossier.cluster, dossier.consumer_group, error)
             if failures.setdefault(failure[:2], failure) is not failure:
                 raise  # the rows that say so

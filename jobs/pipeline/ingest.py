@@ -214,8 +214,8 @@ class ReadDumps:
         """The lines of each sender that were understood; none where no line was refused."""
         found: Counter[LineSender] = Counter()
         if any(self.counts.refused_by.values()):
-            for each in all_values(self.engine.collect(self.pieces.only(UNDERSTOOD)), UNDERSTOOD):
-                found.update(each)
+            for value in all_values(self.engine.collect(self.pieces.only(UNDERSTOOD)), UNDERSTOOD):
+                found.update(value)
         return found
 
     def tables(self, settings: Settings) -> Iterator[Piece]:
@@ -258,9 +258,9 @@ def _lines_before(slices: Sequence[Slice], lines: Mapping[int, int]) -> dict[int
     """The lines of its file before each slice: the reader of a range counts from its beginning."""
     found: dict[int, int] = {}
     of_files: dict[str, int] = defaultdict(int)
-    for each in slices:
-        found[each.number] = of_files[each.path]
-        of_files[each.path] += lines[each.number]
+    for slice_ in slices:
+        found[slice_.number] = of_files[slice_.path]
+        of_files[slice_.path] += lines[slice_.number]
     return found
 
 

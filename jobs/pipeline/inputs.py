@@ -67,11 +67,11 @@ class Inputs:
         cutting = self.cutting()
         slices = self.slices(cutting.tables())
         if group is None:
-            cutting = replace(cutting, shards=engine.shards(sum(each.size for each in slices)))
+            cutting = replace(cutting, shards=engine.shards(sum(slice_.size for slice_ in slices)))
         age = self.settings.route_max_age_seconds
         step = TableStep(cutting, window, age, group, has_files)
         if self.in_driver:
-            return engine.given(step((each, None) for each in slices)), cutting
+            return engine.given(step((slice_, None) for slice_ in slices)), cutting
         return engine.map(slices, step), cutting
 
     def slices(self, tables: Sequence[Table]) -> list[Slice]:
@@ -93,7 +93,7 @@ class Inputs:
                 whole = Slice(0, table.name, root.below(file.path).uri, file.size)
                 is_small = file.size <= MOST_BYTES
                 found += [whole] if is_small else _row_groups(root, file.path, whole)
-        return [each._replace(number=number) for number, each in enumerate(found)]
+        return [slice_._replace(number=number) for number, slice_ in enumerate(found)]
 
     def quarantine(self) -> Iterator[pa.Table]:
         """The rows of the quarantine of the ingest, some at a time."""
@@ -110,7 +110,7 @@ class Inputs:
     def _polled(self, *columns: str) -> set[tuple[str, ...]]:
         """The distinct values of these columns in the rows of what brokers were asked."""
         tables = (HEARTBEATS, BROKER_POLLS)
-        batches = chain(*(checked_rows(self.snapshots, each, columns) for each in tables))
+        batches = chain(*(checked_rows(self.snapshots, table, columns) for table in tables))
         return {of_row for rows in batches for of_row in distinct(rows, *columns)}
 
     def cutting(self) -> Cutting:

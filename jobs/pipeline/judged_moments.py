@@ -50,8 +50,10 @@ def judged_of(moment: Moment, published: Tables | None) -> Judged:
     return Judged(
         worst=worst_one,
         interrupted=worst_paused,
-        cause=next((each for problem in explaining if problem for each in problem.why), None),
-        faults=[each for problem in (whole, paused) if problem for each in problem.faults],
+        cause=next(
+            (shown_fault for problem in explaining if problem for shown_fault in problem.why), None
+        ),
+        faults=[fault for problem in (whole, paused) if problem for fault in problem.faults],
         others=_problem(place, _worst_of(others)),
         queues={name: in_time[name] for name in QUEUE_FINDINGS},
     )

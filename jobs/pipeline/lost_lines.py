@@ -91,12 +91,12 @@ def losses(
     another time, ``apart``; ``understood``: how many lines of each sender were.
     """
     files: dict[str, _File] = {}
-    for each in slices:
-        file = files.setdefault(each.path.removeprefix("file:"), _File())
-        file.lines += counts.lines[each.number]
-        file.bytes += counts.bytes[each.number]
-        file.damage.add(counts.damage.get(each.number, Damage()))
-        file.ending = counts.endings.get(each.number, file.ending)
+    for slice_ in slices:
+        file = files.setdefault(slice_.path.removeprefix("file:"), _File())
+        file.lines += counts.lines[slice_.number]
+        file.bytes += counts.bytes[slice_.number]
+        file.damage.add(counts.damage.get(slice_.number, Damage()))
+        file.ending = counts.endings.get(slice_.number, file.ending)
     found = [gap for name, file in files.items() for gap in _file_gaps(name, file, allowed)]
     of_senders, named = refused_lines(slices, counts, understood)
     found += [*of_senders, *failed_answers(counts)]

@@ -14,8 +14,15 @@ from ..declared.kinds import EVENT_KINDS, OF_ONE_GROUP
 from ..engines.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
 from ..fold.kernel import Facts
 from ..judge.arrow_tables import Row, to_table
-from ..judge.events import bounded, collector_away, in_short, left_at_once, members_left, merged
-from ..judge.in_words import dated
+from ..judge.observe.in_words import dated
+from ..judge.result.events import (
+    bounded,
+    collector_away,
+    in_short,
+    left_at_once,
+    members_left,
+    merged,
+)
 from ..languages.translated_rows import TEXTS, with_texts
 from ..schemas import EVENTS, LONG, PROBLEMS
 
@@ -96,8 +103,8 @@ def _naming(problems: Iterable[Piece], left: Sequence[_Left], own: pa.Table) -> 
         rows = []
         for row in _rows(unpack_rows(piece.data)):
             ids = row["event_ids"]
-            named = {by_id.get(each, each) for each in ids}
-            words = (by_words.get((each, row["began_with"])) for each in ids)
+            named = {by_id.get(id_, id_) for id_ in ids}
+            words = (by_words.get((id_, row["began_with"])) for id_ in ids)
             row["event_ids"] = sorted(named | again.intersection(ids))
             row["began_with"] = next(filter(None, words), row["began_with"])
             rows.append({name: each for name, each in row.items() if name != TEXTS})

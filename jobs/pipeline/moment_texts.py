@@ -74,15 +74,15 @@ def predict_moments(
     Raises ChangeError where no topic allows a change.
     """
     rules = strategy_rules(settings)
-    situations = {each.state.topic: Situation(each.state, rules) for each in moments}
-    unread = {each.state.topic: each.backlog for each in moments}
-    unlisted = {each.state.topic for each in moments if each.is_read_unlisted}
-    held = {each.state.topic: each.held_by_all for each in moments}
+    situations = {moment.state.topic: Situation(moment.state, rules) for moment in moments}
+    unread = {moment.state.topic: moment.backlog for moment in moments}
+    unlisted = {moment.state.topic for moment in moments if moment.is_read_unlisted}
+    held = {moment.state.topic: moment.held_by_all for moment in moments}
     answers = predict_group(situations, changes, unread, unlisted, held)
-    predictions = [(each, answers[each.state.topic]) for each in moments]
+    predictions = [(moment, answers[moment.state.topic]) for moment in moments]
     lines = what_if_lines(predictions, settings.reader, width, is_full=is_full)
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))
-    is_safe = all(each.safe for each in answers.values())
+    is_safe = all(what_if.safe for what_if in answers.values())
     return Prediction(_masked(lines, settings), values, is_safe)
 
 

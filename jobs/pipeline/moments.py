@@ -27,8 +27,8 @@ from ..errors import InputError
 from ..fold.dossiers import distinct
 from ..fold.kernel import Cutting
 from ..fold.numbers import rows_of_group
-from ..judge.failed import Failure
 from ..judge.moment import Moment, find_moments
+from ..judge.observe.evaluation import Failure
 from ..schemas import BROKER_POLLS, QUARANTINE
 from ..storage import Location, Snapshots
 from .audit import FoldResult, fold_pieces

@@ -18,6 +18,7 @@ from rebalance_core.texts import Text
 from ..config.masking import Masking
 from ..config.settings import Settings
 from ..config.window import Window
+from ..declared.dossier import Dossier
 from ..declared.instants import Instant, to_instant
 from ..declared.kinds import (
     ALLOCATES_OTHERWISE,
@@ -31,9 +32,8 @@ from ..declared.kinds import (
 from ..dumps.files import list_local_files, slices_of
 from ..dumps.group_configs import last_group_configs
 from ..engines.local import LocalEngine
-from ..judge.dossier import Dossier
-from ..judge.routes import queues_of, readable
-from ..judge.statuses import BY_OFFSETS
+from ..judge.observe.routes import queues_of, readable
+from ..judge.result.statuses import BY_OFFSETS
 from ..languages.translated_rows import TEXTS, with_texts
 from ..publish.gone import BROKERS, NAMESERVERS
 from ..reports.finding_rows import FindingRow, counted_rows, read_rows
@@ -56,7 +56,7 @@ from .group_audit import read_dossiers_of
 from .inputs import Inputs
 
 #: Kinds that running infos alone show (docs/collect), as findings or as causes; those that they
-#: show where no heartbeat came; and by offsets, besides what ``judge/statuses.py`` has.
+#: show where no heartbeat came; and by offsets, besides what ``judge/result/statuses.py`` has.
 _BY_RUNNING_INFOS = frozenset(
     {QUEUE_NOT_HELD, ALLOCATES_OTHERWISE, CLIENT_NOT_ANSWERING, "STRATEGY_MISMATCH"}
 )
@@ -80,7 +80,7 @@ def is_deleted(
 
     ``last``: the run that has the findings: the brokers that it asked have to say so, too.
     """
-    (cluster, group, _), seen = findings[0].place, max(each.last_seen for each in findings)
+    (cluster, group, _), seen = findings[0].place, max(finding.last_seen for finding in findings)
     if dossier is not None and dossier.last_listed is not None and not dossier.is_offline:
         return False
     files = list_local_files(dumps) or []
@@ -91,8 +91,10 @@ def is_deleted(
         bool(configs)
         and brokers <= configs.keys()
         and all(
-            each.time > seen and each.groups is not None and group not in each.groups
-            for each in configs.values()
+            group_configs.time > seen
+            and group_configs.groups is not None
+            and group not in group_configs.groups
+            for group_configs in configs.values()
         )
     )
 
@@ -111,7 +113,7 @@ def read_dossiers(
         pieces, cutting = inputs.cut(engine, window, group)
         folded = fold_pieces(engine, pieces, cutting)
         found, _ = read_dossiers_of(list(engine.collect(folded.pieces)))
-    return {each.cluster: each for each in found if each.consumer_group == group}
+    return {dossier.cluster: dossier for dossier in found if dossier.consumer_group == group}
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class JudgedPlaces:
     @cached_property
     def lasting(self) -> frozenset[str]:
         """The ids of what lasts in it, known issues among them."""
-        return frozenset(each.finding_id for each in self.rows if each.lasts)
+        return frozenset(row.finding_id for row in self.rows if row.lasts)
 
 
 def last_episodes(rows: Iterable[FindingRow]) -> list[FindingRow]:
@@ -160,11 +162,11 @@ class Comparison:
     def look_at(self, finding: FindingRow) -> NewLook:
         """All that the newer snapshots show of a finding."""
         dossier = self.dossier or Dossier(finding.place.cluster, finding.place.consumer_group)
-        rows = [each for each in self.before.rows if each.finding_id == finding.finding_id]
-        causes = frozenset({finding.kind}).union(*(each.causes for each in rows))
+        rows = [row for row in self.before.rows if row.finding_id == finding.finding_id]
+        causes = frozenset({finding.kind}).union(*(row.causes for row in rows))
         source = self.before.health.get(finding.place, {}).get("subscription_source")
         by_infos = (
-            any(each.is_held_alone for each in rows)
+            any(row.is_held_alone for row in rows)
             or not causes.isdisjoint(_BY_RUNNING_INFOS)
             or (source == RUNNING_INFO and not causes.isdisjoint(_BY_SUBSCRIPTIONS))
         )
@@ -174,9 +176,9 @@ class Comparison:
         left = self._left(finding, dossier)
         return NewLook(
             sightings=[
-                Sighting(each.first_seen, each.last_seen, each.lasts, each.ongoing)
-                for each in self.after.rows
-                if each.finding_id == finding.finding_id
+                Sighting(row.first_seen, row.last_seen, row.lasts, row.ongoing)
+                for row in self.after.rows
+                if row.finding_id == finding.finding_id
             ],
             witnesses=dict(_witnesses(dossier, offsets if not left else None)),
             members=self._members(dossier) if by_infos and not left else None,
@@ -209,13 +211,13 @@ class Comparison:
             reason = Text("not audited for some time ({coverage})", coverage=coverage)
             yield Lack(reason, to_instant(health["unaudited_until"]))
         nameservers = witnesses_before(self.published, NAMESERVERS, finding.place.cluster)
-        is_of_route = _ROUTE_DIVERGENCE in {finding.kind}.union(*(each.causes for each in rows))
+        is_of_route = _ROUTE_DIVERGENCE in {finding.kind}.union(*(row.causes for row in rows))
         if is_of_route and len(dossier.nameservers) < len(nameservers):
             lost = names(sorted(nameservers - dossier.nameservers), MOST_NAMES)
             yield Lack(Text("no route came from {nameservers}", nameservers=lost))
         if finding.kind == QUEUES_LEFT_ROUTE:
             # Snapshots that begin later do not show which queues were there.
-            brokers = {name for each in rows for name in each.broker_names}
+            brokers = {name for row in rows for name in row.broker_names}
             routed = {name for name, _ in _routed(dossier, finding.place.topic)}
             queues = self.before.health.get(finding.place, {}).get("queues") or 0
             if brokers - routed or (health or {}).get("queues", 0) <= queues:
@@ -241,9 +243,9 @@ class Comparison:
     def _members(self, dossier: Dossier) -> dict[str, list[Instant]]:
         """The client ids that are listed at the end, with the snapshots of their running infos."""
         listed: set[str] = set()
-        for runs in grouped((each.broker, each) for each in dossier.polls).values():
-            lists = [each for each in runs if _is_list(dossier, each.answer)]
-            last = max(lists, key=lambda each: each.times[-1], default=None)
+        for runs in grouped((poll.broker, poll) for poll in dossier.polls).values():
+            lists = [poll for poll in runs if _is_list(dossier, poll.answer)]
+            last = max(lists, key=lambda poll: poll.times[-1], default=None)
             if last is not None and last.answer in dossier.list_members:
                 listed.update(dossier.list_members[last.answer]().client_ids)
         answered = grouped(
@@ -259,28 +261,28 @@ class Comparison:
         other causes.
         """
         there = [
-            each
-            for each in self.after.rows
-            if each.place == place and each.ongoing and each.finding_id not in self.asked
+            row
+            for row in self.after.rows
+            if row.place == place and row.ongoing and row.finding_id not in self.asked
         ]
         counted = [
-            each
-            for each in counted_rows(there)
-            if each.finding_id not in self.before.lasting
-            or not causes.isdisjoint({each.kind, *each.causes})
+            counted_row
+            for counted_row in counted_rows(there)
+            if counted_row.finding_id not in self.before.lasting
+            or not causes.isdisjoint({counted_row.kind, *counted_row.causes})
         ]
         begun = [
-            each
-            for each in there
-            if not each.lasts
-            and each.known_issue is None
-            and not kind_of(each.kind).passes
-            and each.finding_id not in self.before.lasting
+            row
+            for row in there
+            if not row.lasts
+            and row.known_issue is None
+            and not kind_of(row.kind).passes
+            and row.finding_id not in self.before.lasting
         ]
         for rows, lasts in ((counted, True), (begun, False)):
-            for kind, of_kind in grouped((each.kind, each) for each in rows).items():
-                first = min(each.first_seen for each in of_kind)
-                words = kind_in_words(kind, (each.queue for each in of_kind))
+            for kind, of_kind in grouped((row.kind, row) for row in rows).items():
+                first = min(row.first_seen for row in of_kind)
+                words = kind_in_words(kind, (row.queue for row in of_kind))
                 yield OtherFault(words, first, lasts)
 
 
@@ -293,24 +295,26 @@ def _witnesses(
     dossier: Dossier, offsets: Sequence[OffsetsSeen] | None
 ) -> Iterator[tuple[str, Sequence[Instant]]]:
     """The snapshots of each broker's lists, and of the offsets where these decide."""
-    runs = (each for each in dossier.polls if _is_list(dossier, each.answer))
-    for broker, of_broker in grouped((each.broker, each) for each in runs).items():
-        yield named_broker(*broker), sorted({time for each in of_broker for time in each.times})
+    runs = (poll for poll in dossier.polls if _is_list(dossier, poll.answer))
+    for broker, of_broker in grouped((run.broker, run) for run in runs).items():
+        yield named_broker(*broker), sorted({time for poll in of_broker for time in poll.times})
     if offsets:
-        yield "offsets", sorted({time for each in offsets for time in each.times})
+        yield "offsets", sorted({time for offset in offsets for time in offset.times})
 
 
 def _offsets(dossier: Dossier, finding: FindingRow) -> Iterator[OffsetsSeen]:
     """The offsets of the queue; of a fault those of all queues of its topic."""
-    for each in dossier.offsets.get(finding.place.topic, ()):
-        is_asked = finding.queue in (None, (each.broker_name, each.queue_id))
-        if is_asked and each.times.size:
-            columns = each.times, each.consumer_offsets, each.waiting
+    for offsets in dossier.offsets.get(finding.place.topic, ()):
+        is_asked = finding.queue in (None, (offsets.broker_name, offsets.queue_id))
+        if is_asked and offsets.times.size:
+            columns = offsets.times, offsets.consumer_offsets, offsets.waiting
             yield OffsetsSeen(*(column.tolist() for column in columns))
 
 
 def _routed(dossier: Dossier, topic: str) -> set[tuple[str, int]]:
     """The queues in the last route of any nameserver."""
-    runs = grouped((each.namesrv_addr, each) for each in dossier.routes.get(topic, ()))
+    runs = grouped(
+        (route_run.namesrv_addr, route_run) for route_run in dossier.routes.get(topic, ())
+    )
     last = (max(each, key=lambda run: run.times[-1]) for each in runs.values())
     return {queue for run in last for queue in queues_of(readable(run.brokers))}

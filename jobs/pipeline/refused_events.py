@@ -15,7 +15,7 @@ from rebalance_core.grouping import grouped
 from ..declared.instants import SECOND
 from ..engines.pieces import FOR_ALL, Piece, pack_value, unpack_value
 from ..errors import InputError
-from ..judge.event_times import GroupTimes
+from ..judge.observe.event_times import GroupTimes
 from ..texts.shown import visible
 
 #: The piece with what the groups of a shard show, by cluster.
@@ -49,7 +49,7 @@ def without_events(pieces: Iterable[Piece], expiry_seconds: int) -> Iterator[Pie
         else:
             yield piece
     for cluster, of_groups in sorted(grouped(shown.elements()).items()):
-        periods = [each.period for each in of_groups if each.are_events]
+        periods = [group_times.period for group_times in of_groups if group_times.are_events]
         if 2 * len(periods) > len(of_groups):
             raise _refusal(cluster, round(float(np.median(periods)) / SECOND), expiry_seconds)
 

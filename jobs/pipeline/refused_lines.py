@@ -86,7 +86,7 @@ def refused_lines(
 
     ``understood``: the lines of each sender that were understood.
     """
-    files = {each.number: each.path.removeprefix("file:") for each in slices}
+    files = {slice_.number: slice_.path.removeprefix("file:") for slice_ in slices}
     refused = [
         _Refused(files[number], sender, of_sender)
         for number, by_sender in sorted(counts.refused_by.items())
@@ -105,14 +105,14 @@ def failed_answers(counts: Counts) -> Iterator[Gap]:
     A broker that gave no list either is silent, which is said already (``verdict.silence``).
     """
     with_lists = {
-        (each.cluster, each.server)
-        for each in counts.answers
-        if each.kind == CONSUMER_CONNECTION and not each.error
+        (answer.cluster, answer.server)
+        for answer in counts.answers
+        if answer.kind == CONSUMER_CONNECTION and not answer.error
     }
     by_server = grouped(
-        (each._replace(error=""), (each.error, lines))
-        for each, lines in counts.answers.items()
-        if each.kind in ERRORS
+        (line_sender._replace(error=""), (line_sender.error, lines))
+        for line_sender, lines in counts.answers.items()
+        if line_sender.kind in ERRORS
     )
     for sender, answers in sorted(by_server.items()):
         is_listing = (sender.cluster, sender.server) in with_lists or sender.kind == CLUSTER_INFO
@@ -148,7 +148,7 @@ def _parts(sender: LineSender, file: str) -> Iterator[_Part]:
     if sender.cluster:
         whole = LineSender(sender.cluster)
         names = ({name: getattr(sender, name) for name in part} for part in _PARTS)
-        yield from dict.fromkeys(_Part(whole._replace(**each)) for each in names)
+        yield from dict.fromkeys(_Part(whole._replace(**row)) for row in names)
     if file:
         yield _Part(OTHERS, file)
 
@@ -184,7 +184,7 @@ def _widest(
     """
 
     def left_of(part: _Part) -> tuple[int, bool]:
-        left = [each.of_sender for each in parts[part] if id(each) not in named]
+        left = [refused.of_sender for refused in parts[part] if id(refused) not in named]
         return -sum(each.lines for each in left), any(each.lines > each.polls for each in left)
 
     order = [(left_of(part)[0], place, part) for place, part in enumerate(parts)]

@@ -70,5 +70,5 @@ def _known_issue(entry: KnownIssue) -> KnownIssueTerms:
 
 def strategy_rules(settings: Settings) -> StrategyRules:
     """The settings' strategies as the core has them."""
-    rules = [StrategyRule(**each.model_dump()) for each in settings.strategies]
+    rules = [StrategyRule(**strategy.model_dump()) for strategy in settings.strategies]
     return StrategyRules(rules, settings.default_strategy, settings.bounds.topic_queues)

@@ -5,10 +5,10 @@ from typing import Any, TypeAlias
 
 from rebalance_core.grouping import grouped
 
+from ..declared.dossier import EarlierFinding
 from ..declared.instants import Instant
 from ..declared.kinds import GRADED_TABLES, NOT_AUDITED, QUEUE_FINDINGS
 from ..errors import DamagedError
-from ..judge.dossier import EarlierFinding
 from ..reports.tables import PLACE, place_of
 from ..schemas import FORMER_FINDINGS, GROUP_FAULTS, PROBLEMS
 from ..storage import PublishedRun, ReportHistory
@@ -55,10 +55,10 @@ def open_findings(
     if ids:
         before = open_findings(history, history.before(previous.date), nights - 1)
         for group, of_group in before.items():
-            for each in of_group:
-                is_fault = each.kind not in QUEUE_FINDINGS.values()
-                if each.finding_id in ids or (is_fault and (*group, each.topic) in topics):
-                    rows.setdefault((each.finding_id, each.kind), (group, each))
+            for earlier in of_group:
+                is_fault = earlier.kind not in QUEUE_FINDINGS.values()
+                if earlier.finding_id in ids or (is_fault and (*group, earlier.topic) in topics):
+                    rows.setdefault((earlier.finding_id, earlier.kind), (group, earlier))
     return grouped(rows.values())
 
 

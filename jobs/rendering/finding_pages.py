@@ -43,7 +43,7 @@ class FindingPages:
         """
         installed = installed_folder()
         roots = (Path(__file__).parents[2] / "docs", installed)
-        root = next((each for each in roots if (each / _FOLDER).is_dir()), installed)
+        root = next((path for path in roots if (path / _FOLDER).is_dir()), installed)
         return cls(root / language.code / _FOLDER, root / _FOLDER, language=language)
 
     def text(self, name: str) -> str:
@@ -51,7 +51,7 @@ class FindingPages:
         if name not in KINDS:
             return ""
         pages = (folder / KINDS[name].page.partition("#")[0] for folder in self._folders)
-        page = next((each for each in pages if each.is_file()), None)
+        page = next((path for path in pages if path.is_file()), None)
         text = page.read_text(encoding="utf-8") if page else ""
         return _OF_ONE.sub(lambda found: found[2] if found[1] == name else "", text)
 
@@ -86,7 +86,7 @@ class FindingPages:
         text = self.text(name)
         # The page may be English where the language lacks it.
         headings = (self._language.of(TO_CONFIRM), TO_CONFIRM)
-        section = next(filter(None, (_section(text, each) for each in headings)), "")
+        section = next(filter(None, (_section(text, heading) for heading in headings)), "")
         codes = (" ".join(code.split()) for code in _CODE.findall(section))
         return list(dict.fromkeys(code for code in codes if code.startswith(_TOOLS)))
 

@@ -147,8 +147,8 @@ def _waiting(tables: PublishedTables, start: datetime, end: datetime) -> tuple[i
     every = [points for points in column.to_pylist() if points]
     total = np.zeros(_STEPS, np.int64)
     for points in every:
-        times = [each["at"] for each in points]
-        messages = np.array([each["messages"] for each in points], np.int64)
+        times = [point["at"] for point in points]
+        messages = np.array([point["messages"] for point in points], np.int64)
         # Offsets of the last round may come a moment after its lists.
         last_ones = np.searchsorted(times, [*ends[:-1], max(ends[-1], times[-1])], "right") - 1
         total += messages[np.maximum(last_ones, 0)]
@@ -213,7 +213,7 @@ def draw_night(night: NightPicture, frame: Canvas) -> Drawing:
         title=Text("The night: events, topics with something wrong, messages waiting"),
         description=night.description,
         shapes=tuple(
-            each._replace(path=each.path.replace("{bottom}", f"{bottom:.0f}")) for each in shapes
+            shape._replace(path=shape.path.replace("{bottom}", f"{bottom:.0f}")) for shape in shapes
         ),
         labels=tuple(labels),
     )

@@ -74,7 +74,11 @@ SHOWN_LEVELS = {
     NOT_THERE: ShownLevel(" ", Text("the group was not there"), Text("NO GROUP")),
 }
 #: The levels that say how a group was, the mildest first.
-_LEVELS = [each for each in SHOWN_LEVELS if each not in (INCOMPLETE, MISSING, UNKNOWN, NOT_THERE)]
+_LEVELS = [
+    shown_level
+    for shown_level in SHOWN_LEVELS
+    if shown_level not in (INCOMPLETE, MISSING, UNKNOWN, NOT_THERE)
+]
 #: The levels of a group that is well.
 _WELL = {OK, INFO, MISSING, UNKNOWN, NOT_THERE}
 

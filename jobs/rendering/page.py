@@ -230,8 +230,8 @@ def _values(report: PageValues, reports: str, finding_pages: str | None) -> dict
 def _queues_by_kind(card: Card) -> list[tuple[str, str]]:
     """The queues of each kind of finding."""
     queues: dict[str, set[PlaceQueue]] = {}
-    for each in card.findings:
-        queues.setdefault(each.kind, set()).update(each.queues)
+    for finding in card.findings:
+        queues.setdefault(finding.kind, set()).update(finding.queues)
     return [(kind, ranges(card.problem.place.topic, of)) for kind, of in queues.items()]
 
 

@@ -98,8 +98,16 @@ class Card(NamedTuple):
         """The findings of its queues, worst first; where something lasts only what lasts."""
         lasting = self.problem.is_counted
         return sorted(
-            (each for each in self.all_findings if each.queues and each.is_severe >= lasting),
-            key=lambda each: (not each.ongoing, -SEVERITIES.index(each.severity), each.first_seen),
+            (
+                finding
+                for finding in self.all_findings
+                if finding.queues and finding.is_severe >= lasting
+            ),
+            key=lambda finding: (
+                not finding.ongoing,
+                -SEVERITIES.index(finding.severity),
+                finding.first_seen,
+            ),
         )
 
 
@@ -128,7 +136,7 @@ class KindSection:
     def waiting(self) -> WaitingMessages:
         """The messages that wait in their topics, their retry topics among them."""
         retries = (card.retry.problem for card in self.cards if card.retry)
-        return WaitingMessages.of_all(each.waiting for each in (*self.problems, *retries))
+        return WaitingMessages.of_all(problem.waiting for problem in (*self.problems, *retries))
 
     @property
     def rank(self) -> tuple[bool, int, int]:
@@ -150,7 +158,7 @@ class KindSection:
     @property
     def shared_remedy(self) -> str:
         """The same without the names, which each card would say again; of one card nothing."""
-        remedies = (each.remedy for each in self.problems if each.remedy)
+        remedies = (problem.remedy for problem in self.problems if problem.remedy)
         return in_general(next(remedies)) if self.remedy and len(self.cards) > 1 else ""
 
 
@@ -223,7 +231,7 @@ class PageValues:
         """The places in which something severe was open and was not looked for, of those of which
         nothing counts.
         """
-        counted = {each.place for each in self.counted}
+        counted = {problem.place for problem in self.counted}
         return {
             row["place"]
             for row in self.former
@@ -235,7 +243,9 @@ class PageValues:
         """The anchor of each place on the page."""
         cards = [*self.cards, *(card.retry for card in self.cards if card.retry)]
         several = len(self.clusters) > 1
-        listed = (each.place for passed in self.passed for each in passed.problems[:MOST_LISTED])
+        listed = (
+            problem.place for passed in self.passed for problem in passed.problems[:MOST_LISTED]
+        )
         return {card.problem.place: card.anchor for card in cards} | {
             place: anchor_of(place, several=several) for place in listed
         }
@@ -244,10 +254,10 @@ class PageValues:
     def causes(self) -> list[KindSection]:
         """The problems that count, by main cause: the worst first, of those what waits most."""
         by_kind = grouped(
-            (each.problem.main_kind, each) for each in self.cards if each.problem.is_counted
+            (card.problem.main_kind, card) for card in self.cards if card.problem.is_counted
         )
         sections = [KindSection(kind, tuple(cards)) for kind, cards in by_kind.items()]
-        return sorted(sections, key=lambda each: each.rank)
+        return sorted(sections, key=lambda kind_section: kind_section.rank)
 
     @cached_property
     def unwell(self) -> tuple[ShownRow, ...]:
@@ -258,9 +268,9 @@ class PageValues:
     def named(self) -> list[NamedGroups]:
         """The other groups; those that recovered from one thing that happened are together."""
         happened = {
-            problem.place[:2]: each.headline
-            for each in reversed(self.passed)
-            for problem in each.problems
+            problem.place[:2]: passed_problems.headline
+            for passed_problems in reversed(self.passed)
+            for problem in passed_problems.problems
         }
         there = {each.place[:2] for each in self.problems if each.standing != "PASSED"}
         shown = {id(row) for row in self.unwell[:MOST_GROUPS]}
@@ -286,8 +296,8 @@ class PageValues:
     def levels_of_groups(self) -> dict[tuple[str, ...], str]:
         """The level that a verdict on the group alone had; none where all is well."""
         passing = [*self.standing("PASSED"), *self.standing("BEGUN")]
-        found: dict[tuple[str, ...], str] = {each.place[:2]: INFO for each in passing}
-        counted = grouped((each.place[:2], each.worst_severity) for each in self.counted)
+        found: dict[tuple[str, ...], str] = {problem.place[:2]: INFO for problem in passing}
+        counted = grouped((problem.place[:2], problem.worst_severity) for problem in self.counted)
         found |= {group: worst(severities) for group, severities in counted.items()}
         left_out = (row["group"] for row in self.health if row["left_out"])
         return found | {each: INCOMPLETE for each in left_out if found.get(each, INFO) == INFO}
@@ -298,7 +308,7 @@ class PageValues:
         found = {place[:2]: anchor for place, anchor in self.anchors.items()}
         shown = enumerate(self.unwell[:MOST_GROUPS], 1)
         found |= {row["group"]: f"group-{number}" for number, row in shown}
-        return found | {each.problem.place[:2]: each.anchor for each in reversed(self.cards)}
+        return found | {card.problem.place[:2]: card.anchor for card in reversed(self.cards)}
 
     @property
     def clients_left_out(self) -> bool:
@@ -329,14 +339,14 @@ def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> 
     read = tables.read(GROUP_HEALTH.name, GROUP_HEALTH.schema.names)
     rows = list(map(with_texts, read.to_pylist()))
     health = _health(rows, problems)
-    there = [each for each in problems if each.standing != "PASSED"]
+    there = [problem for problem in problems if problem.standing != "PASSED"]
     events, more_events = leading_events(tables, _MOST_DRAWN)
     return PageValues(
         published=published,
         verdict=read_verdict(tables),
         problems=problems,
         cards=_cards(tables, there, top, {row["cluster"] for row in health}),
-        passed=_passed(tables, [each for each in problems if each.standing == "PASSED"]),
+        passed=_passed(tables, [problem for problem in problems if problem.standing == "PASSED"]),
         former=_rows_of_places(tables, "former_findings", ("status", "kind", "severity")),
         unreadable=_rows_of_places(tables, "unreadable_queues", ()),
         health=health,
@@ -400,16 +410,16 @@ def _cards(
 def _bounded(heads: Iterable[Problem]) -> Iterator[Problem]:
     """The worst that have room on the page."""
     found: Counter[Standing] = Counter()
-    for each in heads:
-        found[each.standing] += 1
-        if found[each.standing] <= (_MOST_CARDS if each.is_counted else MOST_LISTED):
-            yield each
+    for head in heads:
+        found[head.standing] += 1
+        if found[head.standing] <= (_MOST_CARDS if head.is_counted else MOST_LISTED):
+            yield head
 
 
 def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     """The worst problem of each cause, then the worst of all, until there are ``top``."""
-    first = {each.main_kind: each.place for each in reversed(heads) if each.is_counted}.values()
-    in_order = sorted((each.place for each in heads), key=lambda place: place not in first)
+    first = {head.main_kind: head.place for head in reversed(heads) if head.is_counted}.values()
+    in_order = sorted((head.place for head in heads), key=lambda place: place not in first)
     return in_order[: max(top, len(first))] if top else []
 
 
@@ -475,9 +485,12 @@ def _moved(topic: str, repair: AfterRepair) -> tuple[ShownRow, ...]:
     """Queues that the repair moves alike, a row each."""
     gone, then = repair.gone, repair.then
     alike = grouped(
-        ((_names(now), Text("not there") if each in gone else _names(then[each])), each)
-        for each, now in repair.now.items()
-        if now != then[each]
+        (
+            (_names(now), Text("not there") if place_queue in gone else _names(then[place_queue])),
+            place_queue,
+        )
+        for place_queue, now in repair.now.items()
+        if now != then[place_queue]
     )
     return tuple(
         {"queues": ranges(topic, queues), "before": before, "after": after}
@@ -503,7 +516,7 @@ def _rows_of_places(
     """The queues of a table by place and some columns, a row each."""
     read = [*PLACE, *columns, "broker_name", "queue_id", "first_seen", "last_seen"]
     found = tables.read(name, read).to_pylist()
-    alike = grouped(((place_of(row), *(row[each] for each in columns)), row) for row in found)
+    alike = grouped(((place_of(row), *(row[column] for column in columns)), row) for row in found)
     return tuple(
         {
             "place": place,
@@ -527,13 +540,13 @@ def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
 
 def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...]:
     """A group over all its topics, in the order of the problems; then those without any."""
-    ranks = {each.place[:2]: rank for rank, each in reversed([*enumerate(problems)])}
+    ranks = {problem.place[:2]: rank for rank, problem in reversed([*enumerate(problems)])}
     by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
     # No row of a topic has the severity of a fault that no queue shows.
     severities = grouped(
         [
             *((place_of(row)[:2], row["worst_severity"]) for row in rows if row["worst_severity"]),
-            *((each.place[:2], each.worst_severity) for each in problems),
+            *((problem.place[:2], problem.worst_severity) for problem in problems),
         ]
     )
     most = ("members", "processes", "idle_clients", "imbalance")
@@ -594,7 +607,7 @@ def _coverage(rows: ShownRows) -> ShownRow:
     return {
         "audited": len(audited),
         "not_audited": sorted(others, key=itemgetter("coverage", "place")),
-        "by_coverage": sorted(Counter(each["coverage"] for each in others).items()),
+        "by_coverage": sorted(Counter(other["coverage"] for other in others).items()),
         "partly": sum(row["audited_snapshots"] < row["snapshots"] for row in audited),
         "incomplete": sorted((each for each in incomplete if each[1] < 1), key=itemgetter(1, 0)),
         "assumed": sum(row["strategy_source"] == "assumed" for row in audited),

@@ -220,17 +220,19 @@ def timeline(
     extent = states.extent
     if extent is None:
         return None
-    of_queues = [each for each in findings if each.queues]
-    times = [(each.first_seen, each.last_seen) for each in of_queues]
+    of_queues = [finding for finding in findings if finding.queues]
+    times = [(finding.first_seen, finding.last_seen) for finding in of_queues]
     times += [(row["first_seen"], row["last_seen"]) for row in faults]
     start, end = _focus(states, extent, times)
-    marks = grouped((queue, _mark(states, each)) for each in of_queues for queue in each.queues)
+    marks = grouped(
+        (queue, _mark(states, finding)) for finding in of_queues for queue in finding.queues
+    )
     queues = marks.keys() | set[PlaceQueue]().union(*states.takers.values())
     lanes = tuple(
         Lane(queue, states.periods(queue, start, end), tuple(marks.get(queue, ())))
         for queue in _first_of(marks, queues)
     )
-    seen = {t.client_id for lane in lanes for each in lane.periods for t in each.takers}
+    seen = {t.client_id for lane in lanes for period in lane.periods for t in period.takers}
     return TimelinePicture(
         start=start,
         end=end,

@@ -179,8 +179,8 @@ def to_index(history: History, pages: Mapping[str, NightPage], language: Languag
     dates = [night.date for night in history.nights]
     return template.render(
         chart=chart_of(
-            [pages[each].causes if each in pages else Counter() for each in dates],
-            [pages[each].left_open if each in pages else 0 for each in dates],
+            [pages[date].causes if date in pages else Counter() for date in dates],
+            [pages[date].left_open if date in pages else 0 for date in dates],
         ),
         history=history,
         page=Nights.page,

@@ -85,7 +85,7 @@ def commands_for(
     run = where_published(published, reports)
     confirm = [
         line if line.startswith("mqadmin ") else f"{line} {run}"
-        for template in dict.fromkeys(each for kind in kinds for each in checks(kind))
+        for template in dict.fromkeys(check for kind in kinds for check in checks(kind))
         for line in _filled(template, values)
     ]
     asked = problem, published, of_group, reports
@@ -147,7 +147,7 @@ def _repaired(
     if problem.is_counted:
         witnesses = published.summary.get("witnesses", {}).get("nameservers", {})
         namesrvs = witnesses.get(problem.place.cluster, ())[:_MOST_NAMESERVERS]
-        asked = " ".join(option("namesrv", each) for each in namesrvs or ["NAMESRV_ADDR"])
+        asked = " ".join(option("namesrv", namesrv) for namesrv in namesrvs or ["NAMESRV_ADDR"])
         of_group += _of_cluster(problem, published)
         run = where_published(published, reports)
         yield f"rebalance-audit check {of_group} {asked} {run}"

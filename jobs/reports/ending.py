@@ -34,20 +34,22 @@ def ending_lines(
       when:   since 2026-11-20 10:00:00, certain
       to do:  restart 10.0.0.1@app
     """
-    counted = [each for each in problems if each.is_counted]
-    begun = [each for each in problems if each.standing == "BEGUN" and is_short]
-    begun.sort(key=lambda each: -sum(each.passing.values()))
-    several = len({each.place.cluster for each in (*counted, *begun)}) > 1
+    counted = [problem for problem in problems if problem.is_counted]
+    begun = [problem for problem in problems if problem.standing == "BEGUN" and is_short]
+    begun.sort(key=lambda problem: -sum(problem.passing.values()))
+    several = len({problem.place.cluster for problem in (*counted, *begun)}) > 1
     for shown, which in (
         (counted, "with lasting faults"),
         (begun, "where something is too new to count"),
     ):
         heads = heads_of(shown)
-        every = [each for each in shown if heads[each.place] is each]
+        every = [problem for problem in shown if heads[problem.place] is problem]
         first = every[:_MOST_PROBLEMS]
-        causes = grouped((each.main_kind, each) for each in every if len(every) > len(first))
+        causes = grouped(
+            (problem.main_kind, problem) for problem in every if len(every) > len(first)
+        )
         by_cause = (cause_line(kind, of, several=several) for kind, of in causes.items())
-        for line in chain(by_cause, *(problem_lines(each, several) for each in first)):
+        for line in chain(by_cause, *(problem_lines(problem, several) for problem in first)):
             yield from folded(visible(language.of(line)), width)
         more = len(shown) - len(first)
         if more > 0:

@@ -93,6 +93,6 @@ def _row(kind: str | None, place: Place, row: dict[str, Any]) -> FindingRow:
 
 def counted_rows(rows: Collection[FindingRow]) -> list[FindingRow]:
     """The rows that count, without the faults that a finding of a queue names as its cause."""
-    counted = [each for each in rows if each.counts]
-    named = {(each.place, cause) for each in counted for cause in each.causes}
-    return [each for each in counted if each.queue or (each.place, each.kind) not in named]
+    counted = [row for row in rows if row.counts]
+    named = {(row.place, cause) for row in counted for cause in row.causes}
+    return [row for row in counted if row.queue or (row.place, row.kind) not in named]

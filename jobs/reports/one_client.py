@@ -69,23 +69,23 @@ def groups_of_client(tables: Tables, wanted: str) -> tuple[pa.Table, str]:
         subscribed[_Membership(*of)] |= subscribes
     faults = _faults(tables)
     there = subscribed.keys() | loads.keys() | faults.keys()
-    found = sorted(each for each in there if is_client(each.client_id, wanted))
+    found = sorted(membership for membership in there if is_client(membership.client_id, wanted))
     if not found:
-        near = near_names(wanted, {each.client_id for each in there})
+        near = near_names(wanted, {membership.client_id for membership in there})
         more = f"; {left_out}" if hidden else ""
         raise SettingsError(f"no audited group of the run has a client {wanted!r}: {near}{more}")
-    with_load = {each[1:] for each in loads}
+    with_load = {load[1:] for load in loads}
     rows = []
-    for each in found:
-        idle, *values = loads.get(each, (False,))
-        row = each._asdict() | dict(zip(_OF_LOAD, values, strict=False))
-        if each in loads:
-            claims = subscribed.get(each, True)
+    for membership in found:
+        idle, *values = loads.get(membership, (False,))
+        row = membership._asdict() | dict(zip(_OF_LOAD, values, strict=False))
+        if membership in loads:
+            claims = subscribed.get(membership, True)
             row["role"] = _IDLE if idle else _TAKES if claims else _CLAIMS_NOTHING
         else:
-            is_over = each[1:] in with_load or members.get(each[1:]) == 0
+            is_over = membership[1:] in with_load or members.get(membership[1:]) == 0
             row["role"] = _LEFT if is_over else _NOT_KNOWN
-        rows.append(row | _summed(faults.get(each, ())))
+        rows.append(row | _summed(faults.get(membership, ())))
     return pa.Table.from_pylist(rows, schema=pa.schema(_COLUMNS)), left_out if hidden else ""
 
 
@@ -121,10 +121,10 @@ def _faults(tables: Tables) -> Mapping[_Membership, Sequence[_NamedIn]]:
 
 def _summed(faults: Sequence[_NamedIn]) -> dict[str, Any]:
     """The faults in columns: the severity is that of what is still there, else of what ended."""
-    there = [each for each in faults if each.ongoing]
-    in_order = sorted(set(faults), key=lambda each: (not each.ongoing, each.fault))
+    there = [fault for fault in faults if fault.ongoing]
+    in_order = sorted(set(faults), key=lambda named_in: (not named_in.ongoing, named_in.fault))
     return {
-        "severity": worst(each.severity for each in there or faults) if faults else None,
+        "severity": worst(named_in.severity for named_in in there or faults) if faults else None,
         "ongoing": bool(there) if faults else None,
-        "faults": list(dict.fromkeys(each.fault for each in in_order)),
+        "faults": list(dict.fromkeys(named_in.fault for named_in in in_order)),
     }

@@ -38,7 +38,7 @@ def group_lines(
     health = worst_first(read_table(reports, published, "group_health", *asked))
     places = set(map(Place._make, zip(*(health[each].to_pylist() for each in PLACE), strict=True)))
     problems = read_problems(PublishedTables(reports, published), places)
-    several = len({each.cluster for each in places}) > 1
+    several = len({place.cluster for place in places}) > 1
     heads = heads_of(problems)
     first = [each for each in problems if heads[each.place] is each]
 

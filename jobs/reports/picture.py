@@ -152,10 +152,12 @@ def id_of(client_id: str, processes: int) -> str:
 def _rows(evaluation: Evaluation) -> dict[_PictureRow, dict[MessageQueue, float]]:
     """The share of the views under which each queue is taken, by client id and processes."""
     rows: dict[_PictureRow, dict[MessageQueue, float]] = {}
-    for each in evaluation.allocations:
-        row = rows.setdefault((each.client_id, each.processes, each.subscribed), defaultdict(float))
-        for queue in set(each.queues):
-            row[queue] += each.view_weight
+    for allocation in evaluation.allocations:
+        row = rows.setdefault(
+            (allocation.client_id, allocation.processes, allocation.subscribed), defaultdict(float)
+        )
+        for queue in set(allocation.queues):
+            row[queue] += allocation.view_weight
     return rows
 
 

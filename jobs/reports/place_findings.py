@@ -61,7 +61,7 @@ class PlaceFinding:
     @property
     def waiting(self) -> WaitingMessages:
         """The messages of its queues."""
-        known = [each for each in self.backlogs if each is not None]
+        known = [backlog for backlog in self.backlogs if backlog is not None]
         queues = len(self.queues)
         return WaitingMessages(
             sum(known) if known else None, queues=queues, without_offsets=queues - len(known)
@@ -74,7 +74,7 @@ class PlaceFinding:
 
     def without(self, ids: Iterable[str]) -> "PlaceFinding | None":
         """The finding without the rows of some finding ids; None where no row is left."""
-        kept = [each not in ids for each in self.ids]
+        kept = [id_ not in ids for id_ in self.ids]
         if not any(kept):
             return None
         return replace(
@@ -99,7 +99,7 @@ def read_findings(
     tables: Tables, places: Collection[Place] | None = None
 ) -> dict[Place, list[PlaceFinding]]:
     """The findings of a run, or those of some places, by place."""
-    return grouped((each.place, each) for each in _findings(tables, places))
+    return grouped((finding.place, finding) for finding in _findings(tables, places))
 
 
 def _findings(tables: Tables, places: Collection[Place] | None) -> Iterator[PlaceFinding]:
@@ -125,7 +125,7 @@ def _findings(tables: Tables, places: Collection[Place] | None) -> Iterator[Plac
 
 
 def _finding(kind: str, row: Mapping[str, Any], **values: Any) -> PlaceFinding:
-    there = [each.name for each in fields(PlaceFinding) if row.get(each.name) is not None]
+    there = [field.name for field in fields(PlaceFinding) if row.get(field.name) is not None]
     return PlaceFinding(
         place=place_of(row), kind=kind, **{each: row[each] for each in there}, **values
     )

@@ -1,7 +1,7 @@
 """The problems of a run, as its table ``problems`` has them, worst first.
 
 All that says anything of a run (the page, the ticket, the console, the message) says it by these,
-so that no two can disagree. ``judge/topic_problem.py`` has judged it; here are its words.
+so that no two can disagree. ``judge/result/topic_problem.py`` has judged it; here are its words.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ class ShownFault:
     def of(cls, fault: Mapping[str, Any]) -> "ShownFault":
         """The fault of a struct of ``problems.faults``."""
         lists = {name: tuple(fault[name] or ()) for name in ("client_ids", "broker_names")}
-        return cls(**{each.name: fault[each.name] for each in fields(cls)} | lists)
+        return cls(**{field.name: fault[field.name] for field in fields(cls)} | lists)
 
     @property
     def kind(self) -> kinds.Kind:
@@ -112,8 +112,8 @@ class Problem:
             **{name: row[name] for name in _AS_THEY_ARE},
             place=place_of(row),
             main_kind=kinds.kind_of(row["kind"]),
-            lasting={each["kind"]: each["lasting"] for each in queues if each["lasting"]},
-            passing={each["kind"]: each["passing"] for each in queues if each["passing"]},
+            lasting={queue["kind"]: queue["lasting"] for queue in queues if queue["lasting"]},
+            passing={queue["kind"]: queue["passing"] for queue in queues if queue["passing"]},
             client_ids=tuple(row["client_ids"]),
             faults=tuple(map(ShownFault.of, row["faults"])),
             known_issues=tuple(row["known_issues"]),
@@ -219,7 +219,7 @@ class Problem:
     @cached_property
     def there(self) -> list[ShownFault]:
         """The faults that last, or are too new to count: what passed by itself asks for nothing."""
-        return [each for each in self.faults if not each.passed]
+        return [fault for fault in self.faults if not fault.passed]
 
     @property
     def is_of_retry_topic(self) -> bool:
@@ -251,7 +251,7 @@ def read_problems(tables: Tables, places: Collection[Place] | None = None) -> li
 
 
 def heads_of(
-    problems: Iterable[Problem], alike: Callable[[Problem], Any] = lambda each: each.place[:2]
+    problems: Iterable[Problem], alike: Callable[[Problem], Any] = lambda problem: problem.place[:2]
 ) -> dict[Place, Problem]:
     """The problem that each one is shown with, by its place; the worst first.
 
@@ -261,12 +261,12 @@ def heads_of(
     """
     problems = list(problems)
     heads: dict[Any, Problem] = {}
-    for each in problems:
-        if not each.is_of_retry_topic:
-            heads.setdefault(alike(each), each)
+    for problem in problems:
+        if not problem.is_of_retry_topic:
+            heads.setdefault(alike(problem), problem)
     return {
-        each.place: heads.get(alike(each), each) if each.is_of_retry_topic else each
-        for each in problems
+        problem.place: heads.get(alike(problem), problem) if problem.is_of_retry_topic else problem
+        for problem in problems
     }
 
 
@@ -283,25 +283,25 @@ def cause_line(
 
     At most so many groups have their names in it, as ``shown``.
     """
-    there = [each for each in problems if each.is_there]
-    groups = dict.fromkeys(each.place[:2] for each in problems)
-    names = [" / ".join(map(shown, each[not several :])) for each in groups]
-    now: str = min(there or problems, key=lambda each: each.first_seen).now
+    there = [problem for problem in problems if problem.is_there]
+    groups = dict.fromkeys(problem.place[:2] for problem in problems)
+    names = [" / ".join(map(shown, group[not several :])) for group in groups]
+    now: str = min(there or problems, key=lambda problem: problem.first_seen).now
     if 0 < len(there) < len(problems):
         template = "still there in {there:,} of {topics}"
         now = Text(template, there=len(there), topics=count(len(problems), "topic"))
     elif not there:
-        now = max(problems, key=lambda each: each.last_seen).now
+        now = max(problems, key=lambda problem: problem.last_seen).now
     line = Text(
         "{now}: {severity} {groups}: {cause}, since {at:day_minuteZ}: {names}",
         now=begin(now),
-        severity=kinds.worst(each.severity for each in there or problems),
+        severity=kinds.worst(problem.severity for problem in there or problems),
         groups=count(len(groups), "group"),
         cause=within(kind.title),
-        at=min(each.began for each in problems),
+        at=min(problem.began for problem in problems),
         names=list_of(names, most, _MORE_GROUPS),
     )
-    waiting = WaitingMessages.of_all(each.shown_waiting for each in problems)
+    waiting = WaitingMessages.of_all(problem.shown_waiting for problem in problems)
     text = waiting._replace(since=None).text
     return Text("{what}; {waiting}", what=line, waiting=text) if text else line
 

@@ -19,8 +19,8 @@ from rebalance_core.texts import Text
 from rebalance_core.views import possible_views, readable_by_some
 
 from ..declared.kinds import QUEUE_FINDINGS
-from ..judge.core_verdict import QueueKey
 from ..judge.moment import Moment
+from ..judge.observe.core_verdict import QueueKey
 from ..languages.language import Language
 from ..texts.shown import day_and_time
 from ..texts.waiting import NOTHING, WaitingMessages
@@ -160,12 +160,12 @@ def _readers(moment: Moment, evaluation: Evaluation) -> list[Text]:
     """The readers by each kind of witness: lists and routes, what processes hold, offsets."""
     lists = Text("not known by lists")
     if evaluation.coverage == AUDITED:
-        owned = evaluation.queues - len({each.queue for each in evaluation.findings})
+        owned = evaluation.queues - len({finding.queue for finding in evaluation.findings})
         lists = Text("{owned:,} have one by lists", owned=owned)
     held = Text("no process said")
     if moment.held:
         processes = count(len(moment.held), "process", "processes")
-        number = len({queue for each in moment.held for queue in each.queues})
+        number = len({queue for last_report in moment.held for queue in last_report.queues})
         held = Text("{processes} said to hold {number:,}", processes=processes, number=number)
     offsets = Text("there are no offsets")
     if (read := moment.read) is not None:
@@ -181,9 +181,9 @@ def _refuted(evaluation: Evaluation, judged: Judged) -> list[MessageQueue]:
     better.
     """
     return [
-        each.queue
-        for each in evaluation.findings
-        if (each.kind, each.queue.broker_name, each.queue.queue_id) not in judged.wrong
+        finding.queue
+        for finding in evaluation.findings
+        if (finding.kind, finding.queue.broker_name, finding.queue.queue_id) not in judged.wrong
     ]
 
 
@@ -194,7 +194,7 @@ def _cured(
     the other.
     """
     refuted = set(_refuted(evaluation, judged))
-    found = next((each for each in evaluation.findings if each.queue not in refuted), None)
+    found = next((finding for finding in evaluation.findings if finding.queue not in refuted), None)
     if found is None:
         return None
     causes = core.find_causes(situation, evaluation)
@@ -261,7 +261,9 @@ def _route(route: TopicRoute) -> Text:
 def _traits(situation: Situation) -> dict[Text, list[str]]:
     """Traits of processes in words, with the ids of those that have them."""
     processes = find_processes(situation.state, situation.rules)
-    return grouped((_trait(each), id_of(each.client_id, each.count)) for each in processes)
+    return grouped(
+        (_trait(process), id_of(process.client_id, process.count)) for process in processes
+    )
 
 
 #: Evidence of a strategy.

@@ -68,7 +68,7 @@ def read_table(
     if name not in published.tables:
         there = (*published.tables, "summary")
         commands = (f"rebalance-audit {each}" for each in meant_by(name, there))
-        meant = [each.removeprefix("rebalance-audit show ") for each in commands]
+        meant = [command.removeprefix("rebalance-audit show ") for command in commands]
         raise SettingsError(
             f"no table {_or_meant(name, meant)} in the run of {published.date}; "
             f"there are {', '.join(there)}"
@@ -129,7 +129,14 @@ def worst_first(table: pa.Table) -> pa.Table:
 
     A table without a severity stays as it is.
     """
-    column = next((each for each in SEVERITY_COLUMNS if each in table.column_names), None)
+    column = next(
+        (
+            severity_column
+            for severity_column in SEVERITY_COLUMNS
+            if severity_column in table.column_names
+        ),
+        None,
+    )
     if column is None:
         return table
     read = {column, "ongoing", "certainty", "backlog", *_QUEUE_MINUTES}
@@ -178,9 +185,9 @@ def columns_that_matter(table: pa.Table) -> pa.Table:
     """The columns of a table that matter most, in the table's order; the cluster if of several."""
     names = table.column_names
     several = "cluster" in names and len(table["cluster"].unique()) > 1
-    ranked = [*["cluster"] * several, *_MATTER, *(each for each in names if each != "cluster")]
+    ranked = [*["cluster"] * several, *_MATTER, *(name for name in names if name != "cluster")]
     kept = [each for each in dict.fromkeys(ranked) if each in names][:_MOST_COLUMNS]
-    return table.select([each for each in names if each in kept])
+    return table.select([name for name in names if name in kept])
 
 
 def tables_of(published: PublishedRun) -> pa.Table:

@@ -69,14 +69,16 @@ class Tables:
         """
         dataset = self._open(name)
         if dataset is None:
-            return pa.schema([column_of(name, each) for each in columns]).empty_table()
+            return pa.schema([column_of(name, column) for column in columns]).empty_table()
         near = None
         if places is not None:
             # Typed: without places nothing shows the type.
             groups = pa.array({place.consumer_group for place in places}, pa.string())
             topics = pa.array({place.topic for place in places}, pa.string())
             near = pc.field("consumer_group").isin(groups) & pc.field("topic").isin(topics)
-        others = [column_of(name, each) for each in columns if each not in dataset.schema.names]
+        others = [
+            column_of(name, column) for column in columns if column not in dataset.schema.names
+        ]
         whole = dataset.replace_schema(pa.schema([*dataset.schema, *others]))
         table: pa.Table = whole.to_table(columns=list(columns), filter=near)
         return table

@@ -44,8 +44,10 @@ def what_if_lines(
         predictions=predictions,
         predicted=predicted,
         changes=_changes(predictions),
-        changes_something=any(each.steps for _, each in predictions),
-        unsafe=[(of_topic.state.topic, each) for of_topic, each in predictions if not each.safe],
+        changes_something=any(what_if.steps for _, what_if in predictions),
+        unsafe=[
+            (of_topic.state.topic, what_if) for of_topic, what_if in predictions if not what_if.safe
+        ],
         draw=partial(draw, reader, concerned=concerned, is_full=is_full),
         moves_by_client=core.moves_by_client,
         in_one_line=_in_one_line,
@@ -119,8 +121,8 @@ def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | Non
 
 def _sums(of_topics: Iterable[Evaluation]) -> dict[str, float]:
     sums: dict[str, float] = defaultdict(float)
-    for each in of_topics:
-        for client_id, queues in queues_by_client(each.allocations).items():
+    for evaluation in of_topics:
+        for client_id, queues in queues_by_client(evaluation.allocations).items():
             sums[client_id] += queues
     return {client_id: round(queues, 9) for client_id, queues in sums.items()}
 
@@ -162,7 +164,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
                 **_queue(finding.queue),
                 "certainty": finding.certainty,
                 "probability": finding.probability,
-                "client_ids": [shown_id(each.client_id) for each in finding.claimants],
+                "client_ids": [shown_id(claimant.client_id) for claimant in finding.claimants],
             }
             for finding in evaluation.findings
         ],

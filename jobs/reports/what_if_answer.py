@@ -59,7 +59,7 @@ def answer(predictions: Predictions) -> Iterator[Text]:
     changed = [predicted for _, predicted in predictions if predicted.steps]
     unsafe = [(moment, predicted) for moment, predicted in predictions if not predicted.safe]
     use = _use(predictions)
-    if not changed and all(each.before.coverage == QUEUES_CHOSEN for _, each in predictions):
+    if not changed and all(what_if.before.coverage == QUEUES_CHOSEN for _, what_if in predictions):
         yield Text(
             "Nothing is computed: all members take their queues by assign(), and RocketMQ divides "
             "none among them."
@@ -85,20 +85,22 @@ def answer(predictions: Predictions) -> Iterator[Text]:
         if use:
             yield Text("{sentence}.", sentence=begin(use))
         repairs = (_repair(worst, danger) for danger in worst.dangers)
-        yield Text("To do: {repairs}.", repairs=joined(each for each in repairs if each))
-    elif not any(AUDITED in (each.before.coverage, each.after.coverage) for each in changed):
+        yield Text("To do: {repairs}.", repairs=joined(repair for repair in repairs if repair))
+    elif not any(
+        AUDITED in (what_if.before.coverage, what_if.after.coverage) for what_if in changed
+    ):
         yield Text(
             "Safe: its queues are not divided by the clients ({coverage}).",
             coverage=changed[0].before.coverage,
         )
     else:
-        is_sure = all(each.rollout.exhaustive for each in changed)
+        is_sure = all(what_if.rollout.exhaustive for what_if in changed)
         safe = Text("Safe") if is_sure else Text("No harm was found")
         yield Text("{safe}, and {use}.", safe=safe, use=use) if use else Text("{safe}.", safe=safe)
-    if any(each.is_as_held for each in changed):
+    if any(what_if.is_as_held for what_if in changed):
         yield Text("Before it is what the members hold, as their last running infos say.")
     shown = [predicted for _, predicted in without_retries(predictions) if predicted.steps]
-    if any(each.comparable for each in shown):
+    if any(what_if.comparable for what_if in shown):
         yield _moving(shown)
 
 
@@ -106,14 +108,14 @@ def _held_now(moment: Moment) -> Iterator[Text]:
     """Sentences: each process with the queues of the topic in its last running info, and those
     that are wrong.
     """
-    for each in moment.held[:MOST_NAMES]:
-        queues = queues_in_words(each.queues) if each.queues else Text("no queue")
+    for last_report in moment.held[:MOST_NAMES]:
+        queues = queues_in_words(last_report.queues) if last_report.queues else Text("no queue")
         template = "{client_id} has {queues} of {topic}."
-        client_id = shown_id(each.client_id)
+        client_id = shown_id(last_report.client_id)
         yield Text(template, client_id=client_id, queues=queues, topic=moment.state.topic)
     if more := len(moment.held[MOST_NAMES:]):
         yield Text("and {number:,} more", number=more)
-    holders = Counter(queue for each in moment.held for queue in each.queues)
+    holders = Counter(queue for last_report in moment.held for queue in last_report.queues)
     wrong = {DUPLICATE: {queue for queue, number in holders.items() if number > 1}}
     if moment.held_by_all:
         every = readable_by_some(moment.state)
@@ -130,8 +132,11 @@ def _held_now(moment: Moment) -> Iterator[Text]:
 
 def change_hands(predictions: Sequence[WhatIf]) -> Text:
     """The number of queues of these topics that change hands."""
-    queues = sum(len(each.before.seen_queues | each.after.seen_queues) for each in predictions)
-    moved = sum(len(each.moves) for each in predictions)
+    queues = sum(
+        len(prediction.before.seen_queues | prediction.after.seen_queues)
+        for prediction in predictions
+    )
+    moved = sum(len(prediction.moves) for prediction in predictions)
     return Text("{moved:,} of {queues} change hands", moved=moved, queues=count(queues, "queue"))
 
 
@@ -157,16 +162,18 @@ def _faults(situation: core.Situation, evaluation: core.Evaluation) -> tuple[cor
 
 def _moving(changed: Sequence[WhatIf]) -> Text:
     """The queues that move, and those that may be wrong while clients find out."""
-    if not any(each.moves for each in changed):
+    if not any(what_if.moves for what_if in changed):
         return Text("No queue moves.")
-    wrong = sum(each.settling.worst.queues_wrong for each in changed if each.settling.worst)
+    wrong = sum(
+        what_if.settling.worst.queues_wrong for what_if in changed if what_if.settling.worst
+    )
     if not wrong:
         return Text("{moves}.", moves=change_hands(changed))
     return Text(
         "{moves}; until every client knows, for up to {seconds} s, up to {queues} may be taken by "
         "both or by nobody.",
         moves=change_hands(changed),
-        seconds=max(each.seconds for each in changed),
+        seconds=max(what_if.seconds for what_if in changed),
         queues=count(wrong, "queue"),
     )
 
@@ -204,7 +211,9 @@ def _harm(predicted: WhatIf, danger: str) -> str:
             queues=count(len(left), "queue"),
         )
     if danger == BACKLOG_NOT_KNOWN:
-        unseen = [each for each in predicted.queues_gone if each not in (predicted.backlog or {})]
+        unseen = [
+            queue for queue in predicted.queues_gone if queue not in (predicted.backlog or {})
+        ]
         return agreeing(
             len(unseen),
             "{queues} [goes|go] of which there are no offsets of the group",
@@ -218,7 +227,7 @@ def _harm(predicted: WhatIf, danger: str) -> str:
     sides = (predicted.before, predicted.after)
     return Text(
         "who owns which queue cannot be computed before and after: {reason}",
-        reason=next((each.reason for each in sides if each.coverage != AUDITED), ""),
+        reason=next((side.reason for side in sides if side.coverage != AUDITED), ""),
     )
 
 
@@ -244,12 +253,12 @@ def _use(predictions: Predictions) -> Text | None:
     None where owners are not known before and after, or there are new findings: a second reader of
     a queue is of no use.
     """
-    known = [each for _, each in without_retries(predictions) if each.comparable]
-    if not known or any(each.new_findings or each.is_read_unlisted for each in known):
+    known = [what_if for _, what_if in without_retries(predictions) if what_if.comparable]
+    if not known or any(what_if.new_findings or what_if.is_read_unlisted for what_if in known):
         return None
-    before = core.divide(each.before for each in known)
-    after = core.divide(each.after for each in known)
-    gone = Counter(kind for each in known for kind, _ in each.findings_gone)
+    before = core.divide(what_if.before for what_if in known)
+    after = core.divide(what_if.after for what_if in known)
+    gone = Counter(kind for what_if in known for kind, _ in what_if.findings_gone)
     if gone:
         template = "of use: {cured} then [has|have] one owner; {division}"
         cured, number = _by_kind(gone), sum(gone.values())
@@ -273,7 +282,7 @@ def _use(predictions: Predictions) -> Text | None:
     if fullest:
         template = "of use, more even: {division}" if fullest < 0 else "less even: {division}"
         return Text(template, division=division)
-    if mended := [fault for each in known for fault in _mended(each)]:
+    if mended := [fault for what_if in known for fault in _mended(what_if)]:
         template = "of use: {faults} [is|are] mended; {division}"
         faults = list_of(dict.fromkeys(mended))
         return agreeing(len(set(mended)), template, faults=faults, division=division)
@@ -283,9 +292,9 @@ def _use(predictions: Predictions) -> Text | None:
 def _mended(predicted: WhatIf) -> Iterator[str]:
     """The faults that cost no queue as long as the members are so many, and are gone then."""
     if predicted.steps:
-        after = {each.fault for each in _faults(predicted.situation_after, predicted.after)}
+        after = {fault.fault for fault in _faults(predicted.situation_after, predicted.after)}
         before = _faults(predicted.situation, predicted.before)
-        yield from (each.fault for each in before if each.fault not in after)
+        yield from (fault.fault for fault in before if fault.fault not in after)
 
 
 def _division(before: Division, after: Division) -> Text:

@@ -130,10 +130,10 @@ def _changes_of(given: Change | Iterable[Change]) -> list[Change]:
     changes: list[Any] = [given]
     if isinstance(given, Iterable) and not isinstance(given, str):
         changes = list(given)
-    for each in changes:
-        if not isinstance(each, Change):
+    for change in changes:
+        if not isinstance(change, Change):
             raise InputError(
                 "expected changes that functions of rebalance_core make, as [separate_ids()], "
-                f"came {each!r}"
+                f"came {change!r}"
             )
     return changes

@@ -113,7 +113,7 @@ def running_info_row(
             NOT_COUNTING if may_miscount and _is_miscounted(queue) else activity or lacks
             for queue, activity, lacks in every
         ]
-        own = [(each[:3], each.commit_offset) for each in info.queues]
+        own = [(info_queue[:3], info_queue.commit_offset) for info_queue in info.queues]
         row["behind"] = [
             place
             for place, (queue, offset) in enumerate(own)

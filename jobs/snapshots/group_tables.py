@@ -16,9 +16,9 @@ from typing import NamedTuple, TypeAlias
 from rebalance_core.grouping import grouped
 
 from ..declared.client_intervals import HEARTBEAT_INTERVAL
+from ..declared.dossier import Broker
 from ..declared.instants import SECOND, Instant, together
 from ..dumps.statement import Connections, Subscriptions
-from ..judge.dossier import Broker
 
 #: A member's heartbeat overwrites the group's table every 30 s, an expired member is gone after
 #: 120 s: within this time every member's subscription has shown in the table.

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 
+from ..declared.dossier import Broker
 from ..declared.instants import Instant
 from ..dumps.statement import (
     CONSUMER_CONNECTION,
@@ -35,7 +36,6 @@ from ..dumps.statement import (
     log_of,
 )
 from ..engines.pieces import in_parts
-from ..judge.dossier import Broker
 from ..schemas import (
     ANSWERED,
     BROKER_POLLS,
@@ -97,7 +97,7 @@ def group_tables(
     for rows in in_parts(chain(group.client_states(statements), configured), PIECE_ROWS):
         yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
     as_polled = as_clients_see(group.offsets, cluster, terms.mapped)
-    polled = ((time, *each) for time, each in as_polled)
+    polled = ((time, *offset) for time, offset in as_polled)
     for offsets in in_parts(polled, PIECE_ROWS):
         names = ("snapshot_time", *Offset._fields)
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
@@ -210,8 +210,11 @@ class _Group:
         if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
             self._lists[broker] = answer
             self._consume_from_where = answer.consume_from_where or self._consume_from_where
-            for each in answer.connections:
-                self._sdks[each.client_id] = {"language": each.language, "version": each.version}
+            for connection in answer.connections:
+                self._sdks[connection.client_id] = {
+                    "language": connection.language,
+                    "version": connection.version,
+                }
 
 
 def _broker(poll: Statement) -> Broker:

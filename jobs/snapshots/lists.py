@@ -19,11 +19,11 @@ from rebalance_core.state import GROUP_TABLE
 
 from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.contents import MEMBER_FACTS, content_id, record_text
+from ..declared.dossier import Broker
 from ..declared.instants import SECOND, Instant
 from ..declared.member_flags import is_expired, silence_bounds
 from ..dumps.statement import Connections
 from ..engines.pieces import in_parts
-from ..judge.dossier import Broker
 from ..schemas import HEARTBEATS, MEMBER_LISTS, MEMBERS
 from .exact_types import PIECE_ROWS, table_of
 from .group_tables import Doubt, GroupTables, ShownFacts, share_of_others

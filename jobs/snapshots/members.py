@@ -20,6 +20,7 @@ from rebalance_core.state import GROUP_TABLE
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 
 from ..declared.contents import MEMBER_FACTS
+from ..declared.dossier import Broker
 from ..declared.instants import SECOND, Instant
 from ..declared.member_flags import HEARD_SECONDS, chooses_queues
 from ..dumps.statement import (
@@ -31,7 +32,6 @@ from ..dumps.statement import (
     RunningInfo,
     Subscriptions,
 )
-from ..judge.dossier import Broker
 from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .group_tables import Doubt, ShownFacts
 from .value_history import NEVER, ValueHistory

@@ -76,7 +76,7 @@ class _Topic:
 
     def logical(self, round_: Instant, polled: Iterable[Offset]) -> Iterator[Offset]:
         """The offsets of the logical queues, of those of the physical ones in a round."""
-        now = {(each.broker_name, each.queue_id): each for each in polled}
+        now = {(offset.broker_name, offset.queue_id): offset for offset in polled}
         self._last |= now
         for (mock, number), places in self._places.items():
             # What came before the first route was mapped so, too.

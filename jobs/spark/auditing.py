@@ -178,7 +178,7 @@ def audit_tables(
                 of_lines = read_lines(engine, came, size_of(came), settings)
                 frames, columns = dict(of_lines.tables), None
             in_window = prepared(frames, columns, window, settings.route_max_age_seconds)
-            rows = {name: adopted(own, each) for name, each in in_window.items()}
+            rows = {name: adopted(own, data_frame) for name, data_frame in in_window.items()}
             if length is not None:
                 in_rounds = FramesInRounds.of(rows[HEARTBEATS.name], length, expiry)
             read = rows if in_rounds is None else in_rounds(rows)
@@ -204,7 +204,7 @@ def _warn_of_quarantine(read: ReadLines, settings: Settings) -> None:
 
 
 def _session_of(tables: Iterable[Any]) -> SparkSession:
-    of_frames = (each.sparkSession for each in tables if hasattr(each, "sparkSession"))
+    of_frames = (table.sparkSession for table in tables if hasattr(table, "sparkSession"))
     spark: SparkSession | None = next(of_frames, None) or SparkSession.getActiveSession()
     if spark is None:
         raise InputError("no session of Spark is active: audit(..., spark=spark) names one")
@@ -274,7 +274,7 @@ class SparkReport(Report):
     @cached_property
     def _made(self) -> list[DataFrame]:
         """The pieces of the report tables, and the situations with what came of each."""
-        return [adopted(self._spark, each) for each in self._engine.read_again()]
+        return [adopted(self._spark, data_frame) for data_frame in self._engine.read_again()]
 
     @property
     def _masking(self) -> Masking:
@@ -299,7 +299,9 @@ class SparkReport(Report):
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
             rows = self._rows
             if self._in_rounds is not None:
-                its = {name: of_group(each, question.group) for name, each in rows.items()}
+                its = {
+                    name: of_group(data_frame, question.group) for name, data_frame in rows.items()
+                }
                 # Its UDFs are made here, where they get the Python that is lent.
                 rows = self._in_rounds(its)
             inputs = FrameInputs(FrameTables(self._task.snapshots, rows=rows), self._settings)

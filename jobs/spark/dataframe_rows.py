@@ -73,8 +73,11 @@ def prepared(
         for name, rows in frames.items()
     }
     came = [
-        (_TABLES[name], pa.schema([*_came(_TABLES[name], each.rows.schema), *each.twice]))
-        for name, each in named.items()
+        (
+            _TABLES[name],
+            pa.schema([*_came(_TABLES[name], named_columns.rows.schema), *named_columns.twice]),
+        )
+        for name, named_columns in named.items()
     ]
     problems = list(_not_found(columns, named))
     try:
@@ -85,10 +88,10 @@ def prepared(
     if problems:
         raise ContractError("\n".join(problems))
     return {
-        name: _in_window(_TABLES[name], each.rows, window, age).selectExpr(
-            *_travelling(_TABLES[name], each.rows)
+        name: _in_window(_TABLES[name], named_columns.rows, window, age).selectExpr(
+            *_travelling(_TABLES[name], named_columns.rows)
         )
-        for name, each in named.items()
+        for name, named_columns in named.items()
     }
 
 

@@ -60,8 +60,8 @@ def allocations_of(recomputed: DataFrame, masking: Masking) -> DataFrame:
     made = {"client_id": mask("client_id")}
     return shares.select(
         *[
-            made.get(each.name, F.col(each.name)).alias(each.name, metadata=each.metadata)
-            for each in spark_schema(ALLOCATIONS)
+            made.get(field.name, F.col(field.name)).alias(field.name, metadata=field.metadata)
+            for field in spark_schema(ALLOCATIONS)
         ]
     )
 

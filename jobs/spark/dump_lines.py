@@ -54,7 +54,7 @@ def read_lines(engine: SparkEngine, rows: DataFrame, size: int, settings: Settin
     if not read.lines:
         raise InputError(f"{LINES}: expected lines of dumps, came no row")
     pieces = read.snapshot_pieces(settings).rows
-    tables = {each.name: rows_of_pieces(pieces, each) for each in _MADE}
+    tables = {table.name: rows_of_pieces(pieces, table) for table in _MADE}
     refused = [unpack_rows(piece.data) for piece in read.quarantine()]
     counts, gaps = read.counts, read.incomplete(settings)
     size = counts.bytes.total()

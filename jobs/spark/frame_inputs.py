@@ -62,7 +62,7 @@ class FrameInputs(Inputs):
         if group is None:
             cutting = replace(cutting, shards=engine.shards(sum(map(size_of, rows.values()))))
         else:
-            wanted = {name: of_group(each, group) for name, each in wanted.items()}
+            wanted = {name: of_group(data_frame, group) for name, data_frame in wanted.items()}
         step = TableStep(cutting, window, self.settings.route_max_age_seconds)
         with for_rows(engine.spark):
             return engine.map_rows(wanted, RowsStep(step)), cutting

@@ -40,8 +40,8 @@ from ..engines.batches import SITUATION, in_worker
 from ..engines.engine import Work
 from ..engines.pieces import in_parts
 from ..errors import InputError
-from ..judge.allocations import SHARES as SHARES_OF_A_SITUATION
-from ..judge.evaluation import MEMBERS_AT_ONCE
+from ..judge.observe.allocations import SHARES as SHARES_OF_A_SITUATION
+from ..judge.observe.evaluation import MEMBERS_AT_ONCE
 from .session import fitting_workers
 
 #: A pandas UDF: from columns, or their names, to a column.
@@ -270,7 +270,9 @@ def _groups(columns: Sequence[pd.Series]) -> Iterator[_GroupRow | None]:
         )
     for strategy, queues, client_ids, *parameters in zip(*map(_plain, columns), strict=True):
         lists = (strategy, queues, client_ids)
-        if any(each is None for each in lists) or any(each is None for each in client_ids):
+        if any(list_ is None for list_ in lists) or any(
+            client_id is None for client_id in client_ids
+        ):
             yield None
             continue
         found = [_queue(each) for each in queues]

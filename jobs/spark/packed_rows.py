@@ -58,7 +58,9 @@ def unpacked(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     dictionary.
     """
     parts = in_parts(
-        batches, _ROWS_AT_A_TIME, lambda each: max(each.num_rows, each.nbytes // _BYTES_OF_A_ROW)
+        batches,
+        _ROWS_AT_A_TIME,
+        lambda record_batch: max(record_batch.num_rows, record_batch.nbytes // _BYTES_OF_A_ROW),
     )
     for part in parts:
         yield from _unpacked(table, pa.Table.from_batches(part).combine_chunks()).to_batches()
@@ -88,7 +90,7 @@ def _facts(table: Table, texts: "pa.StringArray") -> Rows:
     declared = pa.schema([table.schema.field(name).with_nullable(True) for name in names])
     lines = "\n".join(map(str, texts.to_pylist())).encode()
     options = pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
-    as_travelling = pa.schema([(each.name, _travelling(each.type)) for each in declared])
+    as_travelling = pa.schema([(field.name, _travelling(field.type)) for field in declared])
     parsed = pyarrow.json.ParseOptions(as_travelling, unexpected_field_behavior="error")
     read = pyarrow.json.read_json(BytesIO(lines), options, parsed)
     return read.select(names).cast(declared)

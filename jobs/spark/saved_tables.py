@@ -121,7 +121,7 @@ def read_tables(
         saved = spark.createDataFrame([], "date date")
     elif not is_runs:
         saved = saved.join(F.broadcast(runs.select(*_KEYS)), _KEYS, "left_semi")
-    columns = {each.name: _column(each, saved.columns) for each in struct}
+    columns = {field.name: _column(field, saved.columns) for field in struct}
     return saved.select(columns.pop("date", F.col("date")), *columns.values())
 
 
@@ -237,12 +237,12 @@ class SavedReports(ReportHistory):
         for column, value in where.items():
             rows = rows.where(F.col(column) == value)
         shown = [
-            F.unix_micros(column).alias(each.name)
-            if isinstance(each.dataType, T.TimestampType)
+            F.unix_micros(column).alias(field.name)
+            if isinstance(field.dataType, T.TimestampType)
             else column
-            for each in spark_schema(declared_table(name))
-            if columns is None or each.name in columns
-            for column in [_column(each, saved.columns)]
+            for field in spark_schema(declared_table(name))
+            if columns is None or field.name in columns
+            for column in [_column(field, saved.columns)]
         ]
         found: dict[str, list[dict[str, Any]]] = {run_id: [] for run_id in runs}
         for run_id, values in rows.select("run_id", F.struct(*shown)).collect():

@@ -170,27 +170,28 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """
         frames = []
         handed = list(filter(_is_handed, slices))
-        opened = [each for each in slices if not _is_handed(each)]
-        for path, size in {each.path: each.size for each in opened if each.size}.items():
+        opened = [slice_ for slice_ in slices if not _is_handed(slice_)]
+        for path, size in {slice_.path: slice_.size for slice_ in opened if slice_.size}.items():
             _check_can_be_opened(path, size)
         if handed:
             files = self.spark.read.format("binaryFile").options(**_BY_NAME)
-            contents = files.load([each.path for each in handed])
+            contents = files.load([slice_.path for slice_ in handed])
             contents = contents.select("path", "content")
             frames.append(contents.mapInArrow(batches.contents_step(handed, step), _PIECES))
         if opened:
-            size = sum(each.size for each in opened)
+            size = sum(slice_.size for slice_ in opened)
             of_tasks = list(in_tasks(opened, size, self._tasks))
             numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
             frames.append(numbers.mapInArrow(batches.task_numbers_step(of_tasks, step), _PIECES))
         rows = reduce(DataFrame.unionAll, frames or [self.given([]).rows])
-        tables = ", ".join(dict.fromkeys(each.what for each in slices))
+        tables = ", ".join(dict.fromkeys(slice_.what for slice_ in slices))
         return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
 
     def map_rows(self, tables: Mapping[str, DataFrame], step: batches.RowStep) -> PieceFrame:
         """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
         mapped = [
-            each.mapInArrow(batches.rows_step(name, step), _PIECES) for name, each in tables.items()
+            data_frame.mapInArrow(batches.rows_step(name, step), _PIECES)
+            for name, data_frame in tables.items()
         ]
         rows = reduce(DataFrame.unionAll, mapped)
         what = f"rows -> pieces: {', '.join(tables)}"

@@ -58,10 +58,10 @@ def what_to_type(tables: Iterable[Misfits], fits: Fits) -> Iterator[str]:
     be said beside it.
     """
     of_tables, notes = [], []
-    for each in tables:
-        parts, of_table = _parts(each, fits)
+    for table in tables:
+        parts, of_table = _parts(table, fits)
         if parts:
-            of_tables.append(f'"{each.table.name}": {{{", ".join(parts)}}}')
+            of_tables.append(f'"{table.table.name}": {{{", ".join(parts)}}}')
         notes += of_table
     if of_tables:
         yield f"name, or make, what is there: audit(..., columns={{{', '.join(of_tables)}}})"

@@ -134,10 +134,10 @@ def locked(path: Path) -> Iterator[bool]:
 
 def make_private(folder: Path) -> None:
     """Makes a folder that its owner alone may enter, and those above it, where there are none."""
-    for each in reversed([folder, *folder.parents]):
-        if not each.exists():
-            each.mkdir(mode=0o700, exist_ok=True)
-            sync(each.parent)
+    for path in reversed([folder, *folder.parents]):
+        if not path.exists():
+            path.mkdir(mode=0o700, exist_ok=True)
+            sync(path.parent)
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:

@@ -104,7 +104,8 @@ class Location:
         (True, False)
         """
         folder, path = [
-            os.path.realpath(each.base) if each.is_local else each.base for each in (self, other)
+            os.path.realpath(location.base) if location.is_local else location.base
+            for location in (self, other)
         ]
         return self.is_local == other.is_local and f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
@@ -251,7 +252,7 @@ class Location:
         that is still writing, say.
         """
         found = []
-        for info in filter(lambda each: each.is_file, self.infos(recursive=True)):
+        for info in filter(lambda file_info: file_info.is_file, self.infos(recursive=True)):
             *folders, name = info.path.removeprefix(self.base).strip("/").split("/")
             is_hidden = any(part.startswith(("_", ".")) for part in (*folders, name))
             if not is_hidden and all("=" in folder for folder in folders):
@@ -260,14 +261,16 @@ class Location:
 
     def parquet(self) -> ds.Dataset:
         """The table that lies here, as PyArrow reads it."""
-        return parquet_of([(each.path, each.size) for each in self.files()], self.file_system)
+        return parquet_of([(file.path, file.size) for file in self.files()], self.file_system)
 
     def sync(self, root: Location) -> None:
         """Waits until the files of a table, and all names from a root on, are on a local disk."""
         if self.is_local:
             paths = {Path(file.path) for file in self.files()}
             top = Path(root.base)
-            folders = {each for path in paths for each in path.parents if each.is_relative_to(top)}
+            folders = {
+                parent for path in paths for parent in path.parents if parent.is_relative_to(top)
+            }
             for path in (*sorted(paths), *sorted(folders)):
                 disk.sync(path)
 
@@ -310,7 +313,7 @@ class Location:
 
     def _objects_below(self) -> list[str]:
         """The paths of all objects below, but for markers of folders."""
-        return [each.path for each in self.infos(recursive=True) if each.is_file]
+        return [info.path for info in self.infos(recursive=True) if info.is_file]
 
 
 def check_bucket(place: Location) -> None:

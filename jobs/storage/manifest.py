@@ -65,8 +65,8 @@ class TableFiles:
         """Lists what lies there now; DamagedError where it has not the rows that were written."""
         table.sync(root)
         infos = table.files()
-        is_small = _is_small(root, sum(each.size for each in infos))
-        found = cls(tuple(_described(root, each, is_small=is_small) for each in infos))
+        is_small = _is_small(root, sum(info.size for info in infos))
+        found = cls(tuple(_described(root, info, is_small=is_small) for info in infos))
         if not found.files or found.rows != rows:
             raise DamagedError(
                 f"{rows:,} rows were written to {table}, and {found.rows:,} are there in "

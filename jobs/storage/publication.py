@@ -232,10 +232,12 @@ class Publication:
         Kept are the run that counts and, aside, the one before it, for those that read it, and runs
         that may be at work.
         """
-        of_tables = [each / name for each in folders for name in each.children()]
-        there = [each for each in of_tables if each.name.startswith(prefix)]
+        of_tables = [folder / name for folder in folders for name in folder.children()]
+        there = [location for location in of_tables if location.name.startswith(prefix)]
         there += [
-            each / name for each in (self._manifests, self._aside) for name in each.children()
+            location / name
+            for location in (self._manifests, self._aside)
+            for name in location.children()
         ]
         # After the listings, and in this order: a run that was listed has a claim until it has
         # published, and from then on counts.
@@ -276,7 +278,11 @@ class Publication:
                 for files in run.files.values():
                     files.check_sizes(self.root)
                 whole.append(run)
-        return max(whole, key=lambda each: (each.number, each.run_id), default=None)
+        return max(
+            whole,
+            key=lambda published_run: (published_run.number, published_run.run_id),
+            default=None,
+        )
 
     def _checked(self, data: bytes) -> PublishedRun:
         """The run of a manifest; ValueError where it is none."""

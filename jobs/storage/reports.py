@@ -81,8 +81,8 @@ class ReportHistory(ABC):
         return self._last_of(self.dates())
 
     def _last_of(self, dates: Iterable[str]) -> PublishedRun | None:
-        found = (self.find(each) for each in sorted(dates, reverse=True))
-        return next((each for each in found if each is not None), None)
+        found = (self.find(date) for date in sorted(dates, reverse=True))
+        return next((published_run for published_run in found if published_run is not None), None)
 
 
 class Reports(ReportHistory):
@@ -179,7 +179,11 @@ class Reports(ReportHistory):
 
     def published(self) -> list[PublishedRun]:
         """The run that counts for each date, also for one in the future; InputError: no date."""
-        found = [each for each in map(self.find, self.dates()) if each is not None]
+        found = [
+            published_run
+            for published_run in map(self.find, self.dates())
+            if published_run is not None
+        ]
         if not found:
             self.resolve(None)
         return found

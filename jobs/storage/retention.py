@@ -144,9 +144,9 @@ def prune_reports(reports: Reports, retention: Retention) -> PruneResult:
     run replaced so long ago. A date that a run is writing stays as it is.
     """
     items = _listed(reports.root)
-    published = {each.name[3:] for each in items if each.kind == "pointer"}
+    published = {item.name[3:] for item in items if item.kind == "pointer"}
     first_kept = retention.first_kept(published, reports.find)
-    dates = {each.name for each in items} - {SNAPSHOTS}
+    dates = {item.name for item in items} - {SNAPSHOTS}
     old = {each for each in dates if each[3:] < first_kept and each[3:] not in retention.spared}
     return _prune(reports.root, items, retention, old)
 
@@ -163,7 +163,7 @@ def _prune(
     root: Location, items: list[_StoredItem], retention: Retention, old: set[str]
 ) -> PruneResult:
     pruned = PruneResult()
-    named = ((each.path if each.kind == "temporary" else each.name, each) for each in items)
+    named = ((item.path if item.kind == "temporary" else item.name, item) for item in items)
     for name, of_name in sorted(grouped(named).items()):
         try:
             _prune_name(Publication(root, name), of_name, retention, pruned, is_old=name in old)
@@ -187,26 +187,26 @@ def _prune_name(
     A temporary file is nobody's.
     """
     going = items if is_old else _dead(publication, items, retention)
-    contents = [each for each in going if each.kind != "folder"]
+    contents = [item for item in going if item.kind != "folder"]
     with ExitStack() as stack:
         if contents and contents[0].kind != "temporary" and not retention.dry_run:
             run_id = new_run_id(retention.now)
             number = stack.enter_context(publication.writing(run_id, 0, lambda _: None))
-            pointers = [each.path for each in items if each.kind == "pointer"]
+            pointers = [item.path for item in items if item.kind == "pointer"]
             if pointers and number - 1 > max(map(publication.number_of, pointers)):
                 raise LeaseError("it was published since it was listed")
-        for each in contents:
+        for item in contents:
             if not retention.dry_run:
-                _remove(publication.root / each.path, each)
-            what, name = "runs that were not published", each.run_id
+                _remove(publication.root / item.path, item)
+            what, name = "runs that were not published", item.run_id
             if is_old:
-                what, name = "published dates", each.name[3:]
-            elif each.kind == "temporary":
-                what, name = "temporary files", each.path
-            pruned.removed[what].append((name, each.files, each.size))
-    for each in going:
-        if each.kind == "folder" and not retention.dry_run:
-            _remove_if_empty(publication.root / each.path)
+                what, name = "published dates", item.name[3:]
+            elif item.kind == "temporary":
+                what, name = "temporary files", item.path
+            pruned.removed[what].append((name, item.files, item.size))
+    for item in going:
+        if item.kind == "folder" and not retention.dry_run:
+            _remove_if_empty(publication.root / item.path)
 
 
 def _dead(
@@ -216,13 +216,13 @@ def _dead(
 
     Where there is no pointer, a run with a manifest stays: somebody may have lost the pointer.
     """
-    of_runs = [each for each in items if each.kind in _OF_RUNS]
-    kept = runs = {each.run_id for each in of_runs}
-    if not any(each.kind == "pointer" for each in items):
-        kept = {each.run_id for each in items if each.kind == "manifest"}
+    of_runs = [item for item in items if item.kind in _OF_RUNS]
+    kept = runs = {item.run_id for item in of_runs}
+    if not any(item.kind == "pointer" for item in items):
+        kept = {item.run_id for item in items if item.kind == "manifest"}
     elif len(runs) > 1:  # else the pointer names that run, and need not be read
         kept = set(publication.read_runs(retention.now)) or runs
-    return [each for each in of_runs if each.run_id not in kept and each.is_past(retention.now)]
+    return [item for item in of_runs if item.run_id not in kept and item.is_past(retention.now)]
 
 
 def _listed(root: Location) -> list[_StoredItem]:

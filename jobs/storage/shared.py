@@ -30,7 +30,7 @@ def add(uri: str, data: bytes) -> pa.Buffer:
     """Keeps the bytes of a file that were compared with its manifest."""
     with _LOCK:
         _HELD[uri] = pa.py_buffer(data)
-        while sum(each.size for each in _HELD.values()) > _MOST_HELD:
+        while sum(buffer.size for buffer in _HELD.values()) > _MOST_HELD:
             _HELD.popitem(last=False)
         return pa.py_buffer(data)
 

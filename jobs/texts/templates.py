@@ -27,5 +27,5 @@ def templates_of(
         autoescape=is_html,  # noqa: S701 - what is no HTML is a text of a terminal
         finalize=shown,
     )
-    environment.globals |= {each.__name__: each for each in functions}
+    environment.globals |= {function.__name__: function for function in functions}
     return environment

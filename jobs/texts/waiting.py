@@ -61,14 +61,14 @@ class WaitingMessages(NamedTuple):
         0
         """
         every = list(every)
-        known = [each.messages for each in every if each.messages is not None]
-        since = min((each.since for each in every if each.since is not None), default=None)
+        known = [waiting.messages for waiting in every if waiting.messages is not None]
+        since = min((waiting.since for waiting in every if waiting.since is not None), default=None)
         return cls(
             sum(known) if known else None,
-            sum(each.per_minute for each in every),
+            sum(waiting.per_minute for waiting in every),
             since,
-            sum(each.queues for each in every),
-            sum(each.without_offsets for each in every),
+            sum(waiting.queues for waiting in every),
+            sum(waiting.without_offsets for waiting in every),
         )
 
     @property

@@ -22,7 +22,7 @@ from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import STALLED, kind_of
-from ..judge.extents import reach
+from ..judge.times.extents import reach
 from ..reports.finding_rows import FindingRow
 from ..reports.tables import Place
 
@@ -37,7 +37,7 @@ _MOST_NAMED = 3
 
 def in_words(findings: Sequence[FindingRow]) -> str:
     """Findings in words: of each topic each kind, with its queues."""
-    alike = grouped(((each.kind, each.place), each.queue) for each in findings)
+    alike = grouped(((finding.kind, finding.place), finding.queue) for finding in findings)
     return list_of((_named(*key, queues) for key, queues in alike.items()), _MOST_NAMED)
 
 
@@ -53,7 +53,7 @@ def kind_in_words(kind: str, queues: Iterable[tuple[str, int] | None]) -> str:
     ('orphaned queue (queues 1-2 of b)', 'the group has no member')
     """
     title = within(kind_of(kind).title)
-    named = sorted({each for each in queues if each is not None})
+    named = sorted({queue for queue in queues if queue is not None})
     return Text("{kind} ({queues})", kind=title, queues=queues_in_words(named)) if named else title
 
 
@@ -140,39 +140,39 @@ def answer(finding: FindingRow, look: NewLook, persistence_seconds: int) -> Chec
     if until <= finding.last_seen:
         template = "nothing newer than the report came: the last snapshot is of {until:dayZ}"
         return not_yet(Text(template, until=until))
-    there = [each for each in look.sightings if each.ongoing]
-    if any(each.lasts for each in there):
-        since = min(each.first_seen for each in there if each.lasts)
+    there = [sighting for sighting in look.sightings if sighting.ongoing]
+    if any(sighting.lasts for sighting in there):
+        since = min(sighting.first_seen for sighting in there if sighting.lasts)
         return CheckAnswer(finding, "STILL_THERE", _seen(since, until))
     if there:
-        first = min(each.first_seen for each in there)
+        first = min(sighting.first_seen for sighting in there)
         short = Text("{seen}, which is too short to count", seen=_seen(first, until))
         return not_yet(short, first + least if first + least > until else None)
-    seen = max([finding.last_seen, *(each.last_seen for each in look.sightings)])
+    seen = max([finding.last_seen, *(sighting.last_seen for sighting in look.sightings)])
     last = Text("last seen at {seen:dayZ}", seen=seen)
     if reason := _unearned(look, seen, until):
         return not_yet(reason)
-    blind = max([seen, *(each.until for each in look.lacks if each.until is not None)])
+    blind = max([seen, *(lack.until for lack in look.lacks if lack.until is not None)])
     later = [time for times in look.witnesses.values() for time in times if time > blind]
     at = _earned_at(look.witnesses.values(), blind, least)
     since = min(later, default=until)
     if at is not None:
-        if lacks := _reason(each for each in look.lacks if each.until == blind):
+        if lacks := _reason(lack for lack in look.lacks if lack.until == blind):
             return not_yet(lacks, at)
         template = (
             "{last}, and not seen from {since:dayZ} to {until:clock}, which is too short to tell"
         )
         return not_yet(Text(template, last=last, since=since, until=until), at)
-    if counted := [each.words for each in look.others if each.lasts]:
+    if counted := [other.words for other in look.others if other.lasts]:
         return CheckAnswer(finding, "OTHER_FAULT", last, now=list_of(counted, _MOST_NAMED))
     if look.left and finding.backlog and finding.kind in (ORPHANED, STALLED):
         # Nobody reads them until the queue is back.
         waiting = count(finding.backlog, "message")
         now = Text("{waiting} left unread, for {left}", waiting=waiting, left=look.left)
         return CheckAnswer(finding, "OTHER_FAULT", last, now=now)
-    if begun := [each for each in look.others if not each.lasts]:
-        what = list_of([each.words for each in begun], _MOST_NAMED)
-        ends = max(each.first_seen for each in begun) + least
+    if begun := [other for other in look.others if not other.lasts]:
+        what = list_of([other_fault.words for other_fault in begun], _MOST_NAMED)
+        ends = max(other_fault.first_seen for other_fault in begun) + least
         template = "{last}, but {others} began at its place, too new to count"
         reason = Text(template, last=last, others=what)
         return not_yet(reason, ends if ends > until else None)
@@ -187,12 +187,12 @@ def _seen(since: Instant, until: Instant) -> Text:
 
 
 def _reason(lacks: Iterable[Lack]) -> str:
-    return joined(dict.fromkeys(each.reason for each in lacks))
+    return joined(dict.fromkeys(lack.reason for lack in lacks))
 
 
 def _unearned(look: NewLook, seen: Instant, until: Instant) -> str:
     """The reason why the newer snapshots do not show that it is gone, whatever time goes by."""
-    if reason := _reason(each for each in look.lacks if each.until is None):
+    if reason := _reason(lack for lack in look.lacks if lack.until is None):
         return reason
     silent = [
         client_id
@@ -207,7 +207,7 @@ def _unearned(look: NewLook, seen: Instant, until: Instant) -> str:
             clients=list_of(silent, _MOST_NAMED) or Text("the group"),
         )
     if look.offsets is not None and not look.left:
-        unread = [_unread(each, seen) for each in look.offsets]
+        unread = [_unread(offset, seen) for offset in look.offsets]
         if not unread:
             return Text("offsets would show it, and none came: collect consume_stats")
         if all(each is not None for each in unread):
@@ -267,19 +267,19 @@ class CheckAnswers:
     @property
     def state(self) -> CheckState:
         """The answer: the first of ``STATES`` that one of them has."""
-        return min((each.state for each in self.answers), key=STATES.index)
+        return min((check_answer.state for check_answer in self.answers), key=STATES.index)
 
     @property
     def deciding(self) -> list[CheckAnswer]:
         """The answers that have this state; the one that can be said last first."""
-        found = [each for each in self.answers if each.state == self.state]
-        return sorted(found, key=lambda each: -(each.at or 0))
+        found = [check_answer for check_answer in self.answers if check_answer.state == self.state]
+        return sorted(found, key=lambda check_answer: -(check_answer.at or 0))
 
     @property
     def at(self) -> Instant | None:
         """The time from which on all of it can be said; None: nothing shows when."""
-        times = [each.at for each in self.deciding]
-        return None if None in times else max(each for each in times if each is not None)
+        times = [check_answer.at for check_answer in self.deciding]
+        return None if None in times else max(time for time in times if time is not None)
 
     @property
     def sentence(self) -> Text:
@@ -292,7 +292,9 @@ class CheckAnswers:
             template = "Cannot be said before {at:dayZ}: {findings}: {reason}."
             return Text(template, at=self.at, **values)
         if self.state == OTHER_FAULT:
-            now = list_of(dict.fromkeys(each.now for each in self.deciding), _MOST_NAMED)
+            now = list_of(
+                dict.fromkeys(check_answer.now for check_answer in self.deciding), _MOST_NAMED
+            )
             return Text(
                 "Gone, but something else is wrong now, {now}: {findings}: {reason}.",
                 now=now,
@@ -300,7 +302,7 @@ class CheckAnswers:
             )
         if self.state == GONE:
             return Text("Gone: {findings}: {reason}.", **values)
-        known = dict.fromkeys(each.finding.known_issue for each in self.deciding)
+        known = dict.fromkeys(check_answer.finding.known_issue for check_answer in self.deciding)
         if None in known:
             return Text("Still there: {findings}: {reason}.", **values)
         issues = joined(each for each in known if each)
@@ -310,8 +312,10 @@ class CheckAnswers:
     @property
     def _findings(self) -> str:
         """The findings that have the state of all; of several kinds their number."""
-        named = [each.finding for each in self.deciding]
-        every = {(each.finding.kind, each.finding.place) for each in self.answers}
+        named = [check_answer.finding for check_answer in self.deciding]
+        every = {
+            (check_answer.finding.kind, check_answer.finding.place) for check_answer in self.answers
+        }
         if len(every) == 1 and len(named) == len(self.answers):
             return in_words(named)
         of_all = count(len(self.answers), "finding")
@@ -332,10 +336,18 @@ class CheckAnswers:
         topic each kind.
         """
         alike = grouped(
-            ((each.state, each.finding.kind, each.finding.place, each[2:]), each)
-            for each in self.answers
+            (
+                (
+                    check_answer.state,
+                    check_answer.finding.kind,
+                    check_answer.finding.place,
+                    check_answer[2:],
+                ),
+                check_answer,
+            )
+            for check_answer in self.answers
         )
-        if len({each[1:] for each in self.answers}) == 1:
+        if len({check_answer[1:] for check_answer in self.answers}) == 1:
             return [self]
         parts = [CheckAnswers(each) for each in alike.values()]
-        return sorted(parts, key=lambda each: STATES.index(each.state))
+        return sorted(parts, key=lambda check_answers: STATES.index(check_answers.state))

@@ -172,7 +172,7 @@ def time_text(time: Instant | datetime) -> Text:
 def first(gaps: Iterable[Gap]) -> list[Gap]:
     """The first gaps of each kind, and of very many how many more there are."""
     shown = []
-    for kind, of_kind in grouped((each.kind, each) for each in gaps).items():
+    for kind, of_kind in grouped((gap.kind, gap) for gap in gaps).items():
         shown += of_kind[:_MOST_OF_A_KIND]
         if more := len(of_kind[_MOST_OF_A_KIND:]):
             shown.append(Gap(kind, Text("and {number:,} more of these", number=more)))

@@ -24,8 +24,8 @@ import numpy as np
 from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
-from ..judge.extents import reach
-from ..judge.intervals import ONE_IS_MISSING, SEVERAL, longest_at_edges, usual_gap
+from ..judge.times.extents import reach
+from ..judge.times.intervals import ONE_IS_MISSING, SEVERAL, longest_at_edges, usual_gap
 from .gaps import (
     ROUNDS_BEGIN_LATE,
     ROUNDS_END_EARLY,
@@ -77,8 +77,8 @@ def longest_silence(
     >>> longest_silence(range(0, 660, 60), came=[0, 600], usual=300, least=180)
     """
     every, answers = sorted(rounds), sorted(came)
-    begins = [0, *(bisect_right(every, each) for each in answers)]
-    ends = [*(bisect_left(every, each) for each in answers), len(every)]
+    begins = [0, *(bisect_right(every, answer) for answer in answers)]
+    ends = [*(bisect_left(every, answer) for answer in answers), len(every)]
     found = []
     for before, after, begin, end in zip(
         [None, *answers], [*answers, None], begins, ends, strict=True
@@ -90,7 +90,7 @@ def longest_silence(
                 due.append(each)
         if len(due) > 1:
             found.append(Silence(due[0], due[-1] if after is None else after))
-    longest = max(found, key=lambda each: each.until - each.since, default=None)
+    longest = max(found, key=lambda silence: silence.until - silence.since, default=None)
     return longest if longest and longest.until - longest.since >= least else None
 
 

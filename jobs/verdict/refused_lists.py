@@ -37,18 +37,18 @@ def refused_lists(polls: BrokerPolls, persistence_seconds: int) -> Iterator[Gap]
     of a group, or for as long as what has to last.
     """
     lasting = _lasting(polls, persistence_seconds * SECOND)
-    for cluster, of_cluster in grouped((each.cluster, each) for each in lasting).items():
-        by_broker = grouped((each.broker, each) for each in of_cluster)
-        by_group = grouped((each.consumer_group, each) for each in of_cluster)
+    for cluster, of_cluster in grouped((refused.cluster, refused) for refused in lasting).items():
+        by_broker = grouped((refused.broker, refused) for refused in of_cluster)
+        by_group = grouped((refused.consumer_group, refused) for refused in of_cluster)
         for lists in min(by_group, by_broker, key=len).values():
-            longest = max(lists, key=lambda each: each.silence.until - each.silence.since)
+            longest = max(lists, key=lambda refused: refused.silence.until - refused.silence.since)
             text = agreeing(
                 longest.rounds,
                 "cluster {cluster}: the lists of {groups} that {brokers} gave are no evidence in "
                 "{rounds:,} [round|rounds]; the longest time was from {since} to {until}: {reason}",
                 cluster=cluster,
-                groups=names(sorted({each.consumer_group for each in lists}), MOST_NAMES),
-                brokers=names(sorted({each.broker for each in lists}), MOST_NAMES),
+                groups=names(sorted({list_.consumer_group for list_ in lists}), MOST_NAMES),
+                brokers=names(sorted({list_.broker for list_ in lists}), MOST_NAMES),
                 reason=longest.reason,
                 rounds=longest.rounds,
                 **longest.silence.words,

@@ -76,7 +76,7 @@ def silences(
     for (cluster, name), times in sorted(given[ROUTES].items()):
         # In place of a nameserver another may come.
         others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
-        end = max(times) if any(max(times) < each for each in others) else None
+        end = max(times) if any(max(times) < other for other in others) else None
         asked = [each for each in rounds.get(cluster, ()) if end is None or each < end]
         if silence := _came_no_more(times, asked, of_routes):
             text = Text(

@@ -62,13 +62,13 @@ class UnauditedTopics(NamedTuple):
 
     def of_groups(self, matches: Callable[[str], object]) -> "UnauditedTopics":
         """The part about groups whose names match."""
-        places = tuple(each for each in self.places if matches(each.consumer_group))
+        places = tuple(place for place in self.places if matches(place.consumer_group))
         return self._replace(places=places)
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Clusters and names of the groups."""
-        return tuple(dict.fromkeys(each[:2] for each in self.places))
+        return tuple(dict.fromkeys(place[:2] for place in self.places))
 
     @property
     def text(self) -> Text:
@@ -85,7 +85,7 @@ class UnauditedTopics(NamedTuple):
             template,
             coverage=in_words(self.coverage),
             topics=count(len(self.places), "topic"),
-            groups=list_of([each[1] for each in self.groups], MOST_NAMES),
+            groups=list_of([group[1] for group in self.groups], MOST_NAMES),
             action=action_of(self.coverage),
             **values,
         )
@@ -267,8 +267,10 @@ class RunVerdict:
 
     def about(self, matches: Callable[[str], object]) -> "RunVerdict":
         """The same of what was not audited of the groups alone whose names match."""
-        of_groups = (each.of_groups(matches) for each in self.not_audited)
-        return replace(self, not_audited=tuple(each for each in of_groups if each.groups))
+        of_groups = (unaudited.of_groups(matches) for unaudited in self.not_audited)
+        return replace(
+            self, not_audited=tuple(unaudited for unaudited in of_groups if unaudited.groups)
+        )
 
     @property
     def gates(self) -> dict[str, int]:
@@ -280,7 +282,7 @@ class RunVerdict:
     def packed(self) -> dict[str, Any]:
         """The verdict as a summary has it (``verdict``), for readers that have no tables."""
         topics = self.not_audited
-        every = grouped((each.coverage, place) for each in topics for place in each.places)
+        every = grouped((topic.coverage, place) for topic in topics for place in topic.places)
         return {
             "state": self.state,
             "level": self.level,
@@ -321,13 +323,17 @@ class RunVerdict:
         rows += [
             {
                 "kind": UNAUDITED_TOPICS,
-                "text": each.text,
-                "coverage": each.coverage,
-                "places": [place._asdict() for place in each.places],
-                "reason": each.reason,
-                **(dict(zip(UNAUDITED[1:], each.times, strict=True)) if each.times else {}),
+                "text": unaudited.text,
+                "coverage": unaudited.coverage,
+                "places": [place._asdict() for place in unaudited.places],
+                "reason": unaudited.reason,
+                **(
+                    dict(zip(UNAUDITED[1:], unaudited.times, strict=True))
+                    if unaudited.times
+                    else {}
+                ),
             }
-            for each in self.not_audited
+            for unaudited in self.not_audited
         ]
         if self.left_open:
             findings = count(self.left_open, "finding")
@@ -370,21 +376,21 @@ def read_verdict(tables: Tables) -> RunVerdict:
         kinds=kinds,
         others=others,
         waiting=WaitingMessages.of_columns(row),
-        rows={each: row[f"rows_{each.lower()}"] for each in SEVERITIES},
+        rows={severity: row[f"rows_{severity.lower()}"] for severity in SEVERITIES},
         gaps=tuple(
-            Gap(each["kind"], each["text"])
-            for each in gaps
-            if each["kind"] not in (UNAUDITED_TOPICS, LEFT_OPEN)
+            Gap(gap["kind"], gap["text"])
+            for gap in gaps
+            if gap["kind"] not in (UNAUDITED_TOPICS, LEFT_OPEN)
         ),
         not_audited=tuple(
             UnauditedTopics(
-                each["coverage"],
-                tuple(map(place_of, each["places"])),
-                each["reason"] or "",
-                tuple(each[name] for name in UNAUDITED[1:] if each[name] is not None),
+                gap["coverage"],
+                tuple(map(place_of, gap["places"])),
+                gap["reason"] or "",
+                tuple(gap[name] for name in UNAUDITED[1:] if gap[name] is not None),
             )
-            for each in gaps
-            if each["kind"] == UNAUDITED_TOPICS
+            for gap in gaps
+            if gap["kind"] == UNAUDITED_TOPICS
         ),
         slow_rounds={each["cluster"]: each["seconds"] for each in row["slow_rounds"]},
     )
@@ -403,33 +409,33 @@ def make_verdict(
     """
     problems = tables.read(PROBLEMS.name, _OF_PROBLEMS).to_pylist()
     counted = sorted(
-        (each for each in problems if each["standing"] == "COUNTED"),
-        key=lambda each: (
-            not each["ongoing"],
-            -SEVERITIES.index(each["worst_severity"]),
-            each["kind"],
+        (problem for problem in problems if problem["standing"] == "COUNTED"),
+        key=lambda row: (
+            not row["ongoing"],
+            -SEVERITIES.index(row["worst_severity"]),
+            row["kind"],
         ),
     )
-    there = [each for each in counted if each["ongoing"] and each["unseen_since"] is None]
+    there = [row for row in counted if row["ongoing"] and row["unseen_since"] is None]
     statuses = tables.read("former_findings", ["status"])["status"].to_pylist()
     return RunVerdict(
         run_id=run_id,
-        topics=Counter(each["worst_severity"] for each in counted),
-        kinds=Counter(each["kind"] for each in counted),
-        groups=len({place_of(each)[:2] for each in counted}),
+        topics=Counter(row["worst_severity"] for row in counted),
+        kinds=Counter(row["kind"] for row in counted),
+        groups=len({place_of(row)[:2] for row in counted}),
         ongoing=len(there),
-        ongoing_critical=sum(each["severity"] == CRITICAL for each in there),
-        unseen=sum(each["unseen_since"] is not None for each in counted),
+        ongoing_critical=sum(row["severity"] == CRITICAL for row in there),
+        unseen=sum(row["unseen_since"] is not None for row in counted),
         waiting=WaitingMessages.of_all(map(WaitingMessages.of_columns, counted)),
         others=_others(tables, problems),
         rows={
-            severity: sum(each[severity] - each["known"][severity] for each in findings.values())
+            severity: sum(row[severity] - row["known"][severity] for row in findings.values())
             for severity in SEVERITIES
         },
         gaps=tuple(gaps),
         not_audited=tuple(_not_audited(tables)),
-        new=sum("NEW" in each["statuses"] and each["returned"] is None for each in counted),
-        returned=sum(each["returned"] is not None for each in counted),
+        new=sum("NEW" in row["statuses"] and row["returned"] is None for row in counted),
+        returned=sum(row["returned"] is not None for row in counted),
         resolved=statuses.count("RESOLVED"),
         left_open=statuses.count(NOT_AUDITED),
         slow_rounds=slow_rounds,
@@ -438,7 +444,7 @@ def make_verdict(
 
 def _others(tables: Tables, problems: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The number of topics with what does not count, by what becomes of it or by its kind."""
-    found = Counter(sorted(each["standing"] for each in problems))
+    found = Counter(sorted(problem["standing"] for problem in problems))
     found.pop("COUNTED", None)
     unreadable = {place_of(row) for row in tables.read("unreadable_queues", PLACE).to_pylist()}
     columns = [*PLACE[:2], "topics", "verdict", "persistence", "known_issue"]
@@ -469,15 +475,15 @@ def _not_audited(tables: Tables) -> Iterator[UnauditedTopics]:
     """Topics that were not audited, or not for a time, by coverage, without known issues."""
     columns = [*PLACE, "coverage", "reason", "known_issue", TEXTS]
     rows = tables.read("group_health", [*columns, *UNAUDITED]).to_pylist()
-    rows = sorted((each for each in rows if each["known_issue"] is None), key=place_of)
-    whole = grouped((each["coverage"], each) for each in rows if not is_complete(each["coverage"]))
+    rows = sorted((row for row in rows if row["known_issue"] is None), key=place_of)
+    whole = grouped((row["coverage"], row) for row in rows if not is_complete(row["coverage"]))
     for coverage, of_coverage in sorted(whole.items()):
         reason = with_texts(of_coverage[0])["reason"]
         yield UnauditedTopics(coverage, tuple(map(place_of, of_coverage)), reason)
     partly = grouped(
-        (each["unaudited_coverage"], each)
-        for each in rows
-        if each["unaudited_coverage"] is not None and is_complete(each["coverage"])
+        (row["unaudited_coverage"], row)
+        for row in rows
+        if row["unaudited_coverage"] is not None and is_complete(row["coverage"])
     )
     for coverage, of_coverage in sorted(partly.items()):
         times = tuple(of_coverage[0][name] for name in UNAUDITED[1:])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.judge.evaluation import to_verdict
+from jobs.judge.observe.evaluation import to_verdict
 from rebalance_core import StrategyRule, StrategyRules
 from rebalance_core.findings import evaluate
 from rebalance_core.repairs import Situation

@@ -17,6 +17,7 @@ import pytest
 from jobs.config import choices, settings
 from jobs.config.masking import Masking
 from jobs.declared.contents import MEMBER_FACTS, content_id, record_text
+from jobs.declared.dossier import Dossier
 from jobs.declared.kinds import (
     COMPUTED_NOT_HELD,
     EVENT_KINDS,
@@ -28,12 +29,11 @@ from jobs.declared.kinds import (
     UNREADABLE,
     VERDICTS,
 )
-from jobs.judge import topic_problem
-from jobs.judge.case import Case
-from jobs.judge.dossier import Dossier
-from jobs.judge.evaluation import state_of
 from jobs.judge.history import judge
-from jobs.judge.situations import Situations, TopicSituation
+from jobs.judge.observe.evaluation import state_of
+from jobs.judge.observe.situations import Situations, TopicSituation
+from jobs.judge.result import topic_problem
+from jobs.judge.rules.case import Case
 from jobs.judge.terms import Terms
 from jobs.rendering import drawings
 from jobs.reports import words

@@ -21,15 +21,15 @@ ROOT = Path(__file__).parent.parent.parent
 STEPS = {
     "collect": {"dumps.parsing"},
     "dumps": set(),
-    "snapshots": {"dumps", "judge.dossier"},
-    "fold": {"judge.dossier"},
+    "snapshots": {"dumps", "declared.dossier"},
+    "fold": {"declared.dossier"},
     "judge": set(),
     "publish": {
         "fold.polled",
-        "judge.dossier",
+        "declared.dossier",
         "reports.tables",
     },
-    "reports": {"judge.core_verdict", "judge.moment"},
+    "reports": {"judge.observe.core_verdict", "judge.moment"},
     "rendering": {
         *("reports.commands", "reports.finding_rows", "reports.leading_events"),
         *("reports.place_findings", "reports.problems", "reports.tables", "reports.words"),

@@ -12,15 +12,14 @@ import pytest
 
 from jobs.config.masking import Masking
 from jobs.config.window import Window
+from jobs.declared.dossier import EarlierFinding
 from jobs.engines.batches import SITUATION
 from jobs.engines.pieces import in_parts, pack_value, unpack_value
 from jobs.fold.kernel import Cutting, runs_of
 from jobs.fold.slices import TableStep
-from jobs.judge.allocations import SHARES
-from jobs.judge.dossier import EarlierFinding
-from jobs.judge.evaluation import SeenState, Verdicts, evaluate, seen_states
-from jobs.judge.failed import Failure
-from jobs.judge.situations import find_situations
+from jobs.judge.observe.allocations import SHARES
+from jobs.judge.observe.evaluation import Failure, SeenState, Verdicts, evaluate, seen_states
+from jobs.judge.observe.situations import find_situations
 from jobs.judge.terms import KnownIssueTerms, Terms
 from jobs.languages.language import language
 from jobs.pipeline.group_audit import GroupAudit, earlier_pieces

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.declared.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
+from jobs.declared.dossier import ClientRun, Dossier
 from jobs.declared.member_flags import HEARD_SECONDS
 from jobs.fold.numbers import NO_NUMBER
-from jobs.judge.dossier import ClientRun, Dossier
 from tests.fold.fleets import EXPIRY_SECONDS, START
 
 _FACTS = [fact.name for fact in MEMBER_FACTS]

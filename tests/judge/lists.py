@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from jobs.declared.dossier import Broker, ClientRun, Dossier, ListedMembers, PollRun
 from jobs.declared.instants import Instant
-from jobs.judge.dossier import Broker, ClientRun, Dossier, ListedMembers, PollRun
 from jobs.schemas import NO_ANSWER, NOT_ONLINE
 from tests.judge.phases import at
 

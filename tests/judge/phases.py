@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from jobs.config.masking import Masking
+from jobs.declared.dossier import Dossier, RouteRun
 from jobs.declared.instants import SECOND, Instant
-from jobs.judge.core_verdict import FoundQueue, QueueAllocation, Verdict
-from jobs.judge.dossier import Dossier, RouteRun
-from jobs.judge.extents import Extent
-from jobs.judge.found import QueueFinding, Stall
-from jobs.judge.situations import Period, Situations, TopicSituation
+from jobs.judge.observe.core_verdict import FoundQueue, QueueAllocation, Verdict
+from jobs.judge.observe.situations import Period, Situations, TopicSituation
+from jobs.judge.observe.timeline import Phase, Timeline
+from jobs.judge.rules.found import QueueFinding, Stall
 from jobs.judge.terms import Terms
-from jobs.judge.timeline import Phase, Timeline
+from jobs.judge.times.extents import Extent
 from rebalance_core.faults import Fault
 from rebalance_core.findings import (
     AUDITED,

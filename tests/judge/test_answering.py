@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.declared.instants import SECOND
-from jobs.judge.answers import broker_answers, gone_clients
+from jobs.judge.observe.answers import broker_answers, gone_clients
 from tests.judge.lists import group, started
 from tests.judge.phases import at
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.judge.answers import NOTHING, broker_answers, in_force, snapshots_of, times_of
+from jobs.judge.observe.answers import NOTHING, broker_answers, in_force, snapshots_of, times_of
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import at
 

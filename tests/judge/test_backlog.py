@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.judge.backlog import Backlog, backlog, topic_backlog
-from jobs.judge.dossier import QueueOffsets
+from jobs.declared.dossier import QueueOffsets
+from jobs.judge.observe.backlog import Backlog, backlog, topic_backlog
 from tests.judge.phases import at
 
 

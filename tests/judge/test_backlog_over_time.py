@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.declared.dossier import QueueOffsets
 from jobs.declared.instants import SECOND
-from jobs.judge.backlog import backlog_over_time
-from jobs.judge.dossier import QueueOffsets
+from jobs.judge.observe.backlog import backlog_over_time
 from tests.support.judged import with_problems
 from tests.support.published import finding, health
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.declared.instants import SECOND
-from jobs.judge.answers import broker_answers
-from jobs.judge.channels import Channel, ProcessCounts, channels_of
+from jobs.judge.observe.answers import broker_answers
+from jobs.judge.observe.channels import Channel, ProcessCounts, channels_of
 from tests.judge.lists import group, started
 from tests.judge.phases import at
 

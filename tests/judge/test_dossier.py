@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.dossier import Dossier, ListedMembers, PollRun
+from jobs.declared.dossier import Dossier, ListedMembers, PollRun
 from tests.judge.witnesses import TOPIC, info, offsets, steady, stuck
 
 MINUTES = (0, 60, 120)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobs.judge.dossier import ReportedQueue
-from jobs.judge.drift import find_drift
+from jobs.declared.dossier import ReportedQueue
+from jobs.judge.observe.drift import find_drift
 from tests.judge.witnesses import AGREED, BROKER, TOPIC, allocated, at, holdings_of, info, log
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import permutations
 
 from jobs.declared.contents import MEMBER_FACTS
-from jobs.judge.evaluation import state_of
-from jobs.judge.situations import TopicSituation
+from jobs.judge.observe.evaluation import state_of
+from jobs.judge.observe.situations import TopicSituation
 
 
 def connection(client_id, addr, version):

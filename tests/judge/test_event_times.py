@@ -9,11 +9,11 @@ from random import Random
 import pytest
 
 from jobs.config.settings import Settings
+from jobs.declared.dossier import Broker, Dossier, ListedMembers, PollRun
 from jobs.declared.instants import SECOND, Instant
 from jobs.engines.local import LocalEngine
 from jobs.fold.kernel import Cutting
-from jobs.judge.dossier import Broker, Dossier, ListedMembers, PollRun
-from jobs.judge.event_times import times_of_group
+from jobs.judge.observe.event_times import times_of_group
 from jobs.pipeline.ingest import read_dumps
 from jobs.schemas import NO_ANSWER, NOT_ONLINE
 from tests.support.folding import fold_slices

@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.declared.dossier import Dossier, ListedIds
 from jobs.declared.instants import SECOND
 from jobs.declared.kinds import COLLECTOR_AWAY, EVENT_KINDS, GRADED_TABLES
-from jobs.judge import events
 from jobs.judge.arrow_tables import Row, to_table
-from jobs.judge.brokers import masters_away
-from jobs.judge.dossier import Dossier, ListedIds
-from jobs.judge.events import (
+from jobs.judge.observe.brokers import masters_away
+from jobs.judge.observe.routes import find_route_changes
+from jobs.judge.observe.situations import Situations, find_situations
+from jobs.judge.result import events
+from jobs.judge.result.events import (
     MOST_FINDINGS,
     MOST_GROUPS,
     Event,
@@ -35,8 +37,6 @@ from jobs.judge.events import (
     restarts,
     topic_resized,
 )
-from jobs.judge.routes import find_route_changes
-from jobs.judge.situations import Situations, find_situations
 from jobs.schemas import EVENTS
 from rebalance_core.strategy_rules import MOST_TOPIC_QUEUES
 from rebalance_core.texts import Text

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.channels import Channel
-from jobs.judge.flapping import Life, flapping_members, successions
-from jobs.judge.found import GroupFindings
-from jobs.judge.reassignments import Reassignment
-from jobs.judge.situations import Situations
+from jobs.judge.observe.channels import Channel
+from jobs.judge.observe.reassignments import Reassignment
+from jobs.judge.observe.situations import Situations
+from jobs.judge.rules.flapping import Life, flapping_members, successions
+from jobs.judge.rules.found import GroupFindings
 from tests.judge.phases import at, case
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge import stalls
-from jobs.judge.dossier import Dossier
-from jobs.judge.extents import Extent
-from jobs.judge.found import FaultEpisode, GroupFindings
-from jobs.judge.holdings_index import index_holdings
-from jobs.judge.situations import Situations
-from jobs.judge.stalls import frozen_processes, stalled_queues
+from jobs.declared.dossier import Dossier
+from jobs.judge.observe.holdings_index import index_holdings
+from jobs.judge.observe.situations import Situations
+from jobs.judge.rules import stalls
+from jobs.judge.rules.found import FaultEpisode, GroupFindings
+from jobs.judge.rules.stalls import frozen_processes, stalled_queues
+from jobs.judge.times.extents import Extent
 from tests.judge.phases import case
 from tests.judge.witnesses import (
     BROKER,

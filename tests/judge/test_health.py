@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.judge.dossier import Dossier, PollRun, QueueOffsets
-from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
-from jobs.judge.situations import Situations
+from jobs.declared.dossier import Dossier, PollRun, QueueOffsets
+from jobs.judge.observe.situations import Situations
+from jobs.judge.result.health import (
+    group_health,
+    state_runs,
+    topic_without_group,
+    unreadable_queues,
+)
 from rebalance_core import MessageQueue
 from tests.judge.phases import at, broker, case, evaluated, period, queue_finding, route, stall
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.judge.dossier import Dossier
-from jobs.judge.drift import find_drift
-from jobs.judge.found import GroupFindings
-from jobs.judge.held import held_queues
-from jobs.judge.holdings_index import index_holdings
-from jobs.judge.routes import RouteChange
+from jobs.declared.dossier import Dossier
+from jobs.judge.observe.drift import find_drift
+from jobs.judge.observe.holdings_index import index_holdings
+from jobs.judge.observe.routes import RouteChange
+from jobs.judge.rules.found import GroupFindings
+from jobs.judge.rules.held import held_queues
 from tests.judge.phases import case
 from tests.judge.witnesses import (
     AGREED,

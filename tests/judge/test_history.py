@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from jobs.declared.dossier import Dossier, EarlierFinding, PollRun, QueueOffsets
 from jobs.declared.finding_ids import finding_id
 from jobs.judge.arrow_tables import to_table
-from jobs.judge.case import Case
-from jobs.judge.dossier import Dossier, EarlierFinding, PollRun, QueueOffsets
 from jobs.judge.history import judge
-from jobs.judge.situations import find_situations
+from jobs.judge.observe.situations import find_situations
+from jobs.judge.rules.case import Case
 from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
 from rebalance_core import MessageQueue

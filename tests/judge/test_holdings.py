@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.dossier import ReportedQueue
-from jobs.judge.drift import find_drift
+from jobs.declared.dossier import ReportedQueue
+from jobs.judge.observe.drift import find_drift
 from tests.judge.witnesses import (
     AGREED,
     BROKER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.judge.intervals import usual_gap_but_for_one, watches
+from jobs.judge.times.intervals import usual_gap_but_for_one, watches
 from tests.judge.phases import at
 
 MINUTES = [60 * n for n in range(6)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.judge.dossier import Dossier, ListedMembers, PollRun, RouteRun
-from jobs.judge.found import GroupFindings
-from jobs.judge.known_before import with_history
+from jobs.declared.dossier import Dossier, ListedMembers, PollRun, RouteRun
+from jobs.judge.result.known_before import with_history
+from jobs.judge.rules.found import GroupFindings
 from rebalance_core.state import RouteBroker
 from tests.judge.phases import case
 from tests.judge.test_severity import fault_of

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from jobs.config.masking import Masking
+from jobs.declared.dossier import Dossier
 from jobs.declared.kinds import QUEUE_FINDINGS
-from jobs.judge.dossier import Dossier
-from jobs.judge.found import FaultEpisode, StackedEpisode
-from jobs.judge.matching_issues import entries_of, known_issue
+from jobs.judge.rules.found import FaultEpisode, StackedEpisode
+from jobs.judge.rules.matching_issues import entries_of, known_issue
 from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
 from rebalance_core.findings import Claimant

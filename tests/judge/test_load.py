@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.load import (
+from jobs.judge.observe.situations import Situations
+from jobs.judge.result.load import (
     _EVEN_BUT_FOR_REMAINDERS,
     _FREE_STRATEGIES,
     GroupLoad,
     group_load,
     with_load,
 )
-from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue, make_strategy
 from tests.judge.phases import allocated, case, evaluated, fault, finding, period
 

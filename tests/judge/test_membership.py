@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.evaluation import listed, state_of
-from jobs.judge.situations import find_situations
+from jobs.judge.observe.evaluation import listed, state_of
+from jobs.judge.observe.situations import find_situations
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import TERMS, at, broker, route
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.judge.dossier import Dossier, PollRun
-from jobs.judge.found import GroupFindings
-from jobs.judge.holdings_index import index_holdings
-from jobs.judge.not_consuming import not_consuming
-from jobs.judge.situations import Situations
+from jobs.declared.dossier import Dossier, PollRun
+from jobs.judge.observe.holdings_index import index_holdings
+from jobs.judge.observe.situations import Situations
+from jobs.judge.rules.found import GroupFindings
+from jobs.judge.rules.not_consuming import not_consuming
 from tests.judge.phases import case, extent, queue_finding, route
 from tests.judge.witnesses import (
     AGREED,

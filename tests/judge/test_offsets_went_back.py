@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.judge.brokers import Absence
-from jobs.judge.dossier import Dossier, PollRun, QueueOffsets
-from jobs.judge.found import GroupFindings
-from jobs.judge.offsets_went_back import went_back
+from jobs.declared.dossier import Dossier, PollRun, QueueOffsets
+from jobs.judge.observe.brokers import Absence
+from jobs.judge.rules.found import GroupFindings
+from jobs.judge.rules.offsets_went_back import went_back
 from tests.judge.phases import at, case, queue_finding
 from tests.judge.witnesses import client
 

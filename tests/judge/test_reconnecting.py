@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.judge.channels import Channel
-from jobs.judge.dossier import Dossier, ListedIds, PollRun
-from jobs.judge.found import GroupFindings
-from jobs.judge.reconnecting import blamed, reconnecting_clients
-from jobs.judge.severity import Harms
-from jobs.judge.situations import Situations
+from jobs.declared.dossier import Dossier, ListedIds, PollRun
+from jobs.judge.observe.channels import Channel
+from jobs.judge.observe.situations import Situations
+from jobs.judge.result.severity import Harms
+from jobs.judge.rules.found import GroupFindings
+from jobs.judge.rules.reconnecting import blamed, reconnecting_clients
 from tests.judge.lists import started
 from tests.judge.phases import at, case, queue_finding
 from tests.judge.test_severity import fault_of

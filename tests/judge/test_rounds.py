@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.judge.health import Rounds, find_rounds, with_rounds
+from jobs.judge.result.health import Rounds, find_rounds, with_rounds
 from tests.judge.lists import NO_ANSWER, group
 
 A = ["a"]

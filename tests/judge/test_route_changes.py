@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.dossier import Dossier
-from jobs.judge.found import GroupFindings
-from jobs.judge.route_changes import queues_left_route, route_changed
-from jobs.judge.routes import find_route_changes
+from jobs.declared.dossier import Dossier
+from jobs.judge.observe.routes import find_route_changes
+from jobs.judge.rules.found import GroupFindings
+from jobs.judge.rules.route_changes import queues_left_route, route_changed
 from rebalance_core.strategy_rules import MOST_TOPIC_QUEUES
 from tests.judge.phases import at, broker, case, route
 from tests.judge.witnesses import offsets

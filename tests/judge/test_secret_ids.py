@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from jobs.config.masking import Masking
+from jobs.declared.dossier import Dossier, ListedMembers, PollRun
 from jobs.declared.kinds import SECRET_IN_CLIENT_ID
-from jobs.judge.allocations import AllocationRows
-from jobs.judge.dossier import Dossier, ListedMembers, PollRun
-from jobs.judge.found import FaultEpisode, GroupFindings
-from jobs.judge.secret_ids import secrets
+from jobs.judge.observe.allocations import AllocationRows
+from jobs.judge.rules.found import FaultEpisode, GroupFindings
+from jobs.judge.rules.secret_ids import secrets
 from jobs.schemas import ALLOCATIONS
 from tests.judge.phases import at, case
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.judge.backlog import Backlog
-from jobs.judge.dossier import Dossier
-from jobs.judge.episodes import fault_episodes
-from jobs.judge.severity import Harms, finding_severity, stall_severity
-from jobs.judge.why import OTHER_FILTER
+from jobs.declared.dossier import Dossier
+from jobs.judge.observe.backlog import Backlog
+from jobs.judge.result.severity import Harms, finding_severity, stall_severity
+from jobs.judge.rules.episodes import fault_episodes
+from jobs.judge.rules.why import OTHER_FILTER
 from rebalance_core.findings import Claimant
 from tests.judge.lists import started
 from tests.judge.phases import TERMS, fault, phase, queue_finding, stall, timeline

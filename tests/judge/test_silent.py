@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.dossier import Dossier
-from jobs.judge.found import GroupFindings
-from jobs.judge.severity import Harms
-from jobs.judge.silent import silent_clients
+from jobs.declared.dossier import Dossier
+from jobs.judge.result.severity import Harms
+from jobs.judge.rules.found import GroupFindings
+from jobs.judge.rules.silent import silent_clients
 from tests.judge.phases import case
 from tests.judge.witnesses import AGREED, TOPIC, allocated, evaluated, info, timeline
 

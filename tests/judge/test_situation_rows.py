@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs.judge.evaluation import SeenState
-from jobs.judge.failed import Failure
-from jobs.judge.situation_rows import SituationRow, from_row, rules_of, to_row
+from jobs.judge.observe.evaluation import Failure, SeenState
+from jobs.judge.observe.situation_rows import SituationRow, from_row, rules_of, to_row
 from rebalance_core import (
     ClientList,
     Member,

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.brokers import Absence
-from jobs.judge.dossier import Dossier
-from jobs.judge.extents import Extent
-from jobs.judge.found import Stall
-from jobs.judge.situations import Situations
-from jobs.judge.stalls import not_moving, stall_episodes
+from jobs.declared.dossier import Dossier
+from jobs.judge.observe.brokers import Absence
+from jobs.judge.observe.situations import Situations
+from jobs.judge.rules.found import Stall
+from jobs.judge.rules.stalls import not_moving, stall_episodes
+from jobs.judge.times.extents import Extent
 from tests.judge.phases import case
 from tests.judge.witnesses import (
     BROKER,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.judge.dossier import EarlierFinding
-from jobs.judge.found import GroupFindings
-from jobs.judge.holdings_index import index_holdings
-from jobs.judge.still_offline import still_offline
+from jobs.declared.dossier import EarlierFinding
+from jobs.judge.observe.holdings_index import index_holdings
+from jobs.judge.rules.found import GroupFindings
+from jobs.judge.rules.still_offline import still_offline
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import at, case
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge import why
-from jobs.judge.brokers import Absence
-from jobs.judge.dossier import Dossier
-from jobs.judge.found import FaultEpisode, GroupFindings
-from jobs.judge.holdings_index import index_holdings
-from jobs.judge.stalls import frozen_processes, stall_episodes
-from jobs.judge.why import DISABLED, FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
+from jobs.declared.dossier import Dossier
+from jobs.judge.observe.brokers import Absence
+from jobs.judge.observe.holdings_index import index_holdings
+from jobs.judge.rules import why
+from jobs.judge.rules.found import FaultEpisode, GroupFindings
+from jobs.judge.rules.stalls import frozen_processes, stall_episodes
+from jobs.judge.rules.why import DISABLED, FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
 from tests.judge.phases import case, extent
 from tests.judge.witnesses import (
     AGREED,

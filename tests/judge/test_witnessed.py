@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.extents import Extent
-from jobs.judge.holdings_index import index_holdings
-from jobs.judge.witnessed import confirm
+from jobs.judge.observe.holdings_index import index_holdings
+from jobs.judge.rules.witnessed import confirm
+from jobs.judge.times.extents import Extent
 from rebalance_core.findings import Claimant
 from tests.judge.phases import queue_finding
 from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from jobs.declared.dossier import ClientRun, Dossier, QueueOffsets, ReportedQueue
 from jobs.declared.instants import SECOND, Instant
-from jobs.judge.brokers import Absence
-from jobs.judge.core_verdict import QueueAllocation, QueueKey, Verdict
-from jobs.judge.dossier import ClientRun, Dossier, QueueOffsets, ReportedQueue
-from jobs.judge.extents import Extent, persistence
-from jobs.judge.holdings import Holding, find_holdings
-from jobs.judge.routes import RouteChange
-from jobs.judge.situations import Period, Situations, TopicSituation
-from jobs.judge.stalls import find_intervals, not_moving
-from jobs.judge.timeline import Phase, Timeline
+from jobs.judge.observe.brokers import Absence
+from jobs.judge.observe.core_verdict import QueueAllocation, QueueKey, Verdict
+from jobs.judge.observe.holdings import Holding, find_holdings
+from jobs.judge.observe.routes import RouteChange
+from jobs.judge.observe.situations import Period, Situations, TopicSituation
+from jobs.judge.observe.timeline import Phase, Timeline
+from jobs.judge.rules.stalls import find_intervals, not_moving
+from jobs.judge.times.extents import Extent, persistence
 from rebalance_core.state import Unreachable
 from tests.judge import phases
 

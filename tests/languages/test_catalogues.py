@@ -28,7 +28,7 @@ FOLDER = ROOT / "jobs" / "languages"
 CODES = sorted(LANGUAGES.keys() - {ENGLISH.code})
 #: What makes a text of a template that it is given, and whose templates ``declared`` has.
 GIVEN = {
-    ("jobs/judge/evaluation.py", "because"),
+    ("jobs/judge/observe/evaluation.py", "because"),
     ("jobs/declared/kinds.py", "title"),
     ("jobs/declared/kinds.py", "meaning"),
     ("jobs/languages/language.py", "code"),

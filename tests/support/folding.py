@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
+from jobs.declared.dossier import Dossier
 from jobs.engines.pieces import FOR_ALL, Piece, all_values
 from jobs.fold.dossiers import make_dossiers
 from jobs.fold.kernel import (
@@ -22,7 +23,6 @@ from jobs.fold.kernel import (
     runs_of,
 )
 from jobs.fold.numbers import TableSource
-from jobs.judge.dossier import Dossier
 from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}

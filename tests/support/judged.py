@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs.declared.dossier import QueueOffsets
 from jobs.declared.instants import Instant, to_instant
 from jobs.declared.kinds import GRADED_TABLES
-from jobs.judge.dossier import QueueOffsets
-from jobs.judge.topic_problem import problem_rows
+from jobs.judge.result.topic_problem import problem_rows
 from jobs.languages.translated_rows import TEXTS, texts_of, with_texts
 from jobs.publish.tally import Tally
 from jobs.schemas import BOOLEAN, DOUBLE, INT, LONG, PROBLEMS, REPORT_TABLES, STRING, TIMESTAMP

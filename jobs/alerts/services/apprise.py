@@ -91,7 +91,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
         except TimeoutError:
             raise DeliveryError(f"no answer: not within {seconds:g} s") from None
         if not result:
-            lines = [each.message for each in result.logs()]
+            lines = [log.message for log in result.logs()]
             raise DeliveryError(masked(lines[-1], url) if lines else "Apprise does not say why")
 
     return deliver
@@ -100,7 +100,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
 def _notification(message: Message, longest: int) -> dict[str, Any]:
     """The arguments of ``Apprise.notify``: text, whose title has no name that a stranger chose."""
     heading, *others = message.fitted(list, longest, lambda lines: len(_text(lines)))
-    severity = worst((each.severity for each in message.items), "INFO")
+    severity = worst((item.severity for item in message.items), "INFO")
     return {
         "title": heading if others else "",
         "body": _text(others or [heading]),
@@ -133,8 +133,8 @@ def masked(text: str, url: str) -> str:
     secrets = url.partition("://")[2]
     parts = {each for each in re.split(r"\W+", f"{secrets} {unquote(secrets)}") if each}
     either = "|".join(
-        each if len(each) > _LONGEST_WORD else rf"(?<!\w){each}(?!\w)"
-        for each in sorted(parts, key=len, reverse=True)
+        part if len(part) > _LONGEST_WORD else rf"(?<!\w){part}(?!\w)"
+        for part in sorted(parts, key=len, reverse=True)
     )
     found = re.compile(rf"(?:{either})(?:[^\w\s](?:{either}))*", re.IGNORECASE)
     return shown(found.sub("***", text), _LONGEST_REASON)

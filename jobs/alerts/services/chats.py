@@ -61,8 +61,8 @@ def _ids_and_mobiles(mentions: Iterable[str]) -> tuple[list[str], list[str]]:
     >>> _ids_and_mobiles(["13800000000", "+86-13800000000", "manager42"])
     (['manager42'], ['13800000000', '+86-13800000000'])
     """
-    mobiles = [each for each in mentions if re.fullmatch(r"(\+\d+-?)?\d{11}", each)]
-    return [each for each in mentions if each not in mobiles], mobiles
+    mobiles = [mention for mention in mentions if re.fullmatch(r"(\+\d+-?)?\d{11}", mention)]
+    return [mention for mention in mentions if mention not in mobiles], mobiles
 
 
 # ------------------------------------------------------------------ DingTalk
@@ -89,7 +89,7 @@ def _to_dingtalk(message: Message, access: Access, now: datetime) -> Iterable[Ht
 
 def _dingtalk_body(mentions: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:
     # Whom it calls is in the text as well.
-    text = "\n".join([*map(inert, lines), *(f"@{each}" for each in mentions)])
+    text = "\n".join([*map(inert, lines), *(f"@{mention}" for mention in mentions)])
     ids, mobiles = _ids_and_mobiles(mentions)
     at = {"isAtAll": False, "atMobiles": mobiles, "atUserIds": ids}
     return {"msgtype": "text", "text": {"content": text}, "at": at}
@@ -141,7 +141,7 @@ def _feishu_body(message: Message, lines: Sequence[str]) -> dict[str, Any]:
     heading, *others = lines
     paragraphs = [[_feishu_element(line)] for line in others]
     if message.mentions:
-        paragraphs.append([{"tag": "at", "user_id": each} for each in message.mentions])
+        paragraphs.append([{"tag": "at", "user_id": mention} for mention in message.mentions])
     text = {"title": heading, "content": paragraphs or [[{"tag": "text", "text": " "}]]}
     return {"msg_type": "post", "content": {"post": {_LANGUAGES[message.language.code]: text}}}
 
@@ -225,9 +225,9 @@ def _slack_block(mentions: Iterable[str], lines: Sequence[str]) -> dict[str, Any
             texts.append({"type": "link", "url": line.url})
         else:
             texts.append({"type": "text", "text": f"\n{inert(line)}"})
-    for each in mentions:
-        kind = "usergroup" if each.startswith("S") else "user"
-        texts += [{"type": "text", "text": "\n"}, {"type": kind, f"{kind}_id": each}]
+    for mention in mentions:
+        kind = "usergroup" if mention.startswith("S") else "user"
+        texts += [{"type": "text", "text": "\n"}, {"type": kind, f"{kind}_id": mention}]
     return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": texts}]}
 
 

@@ -33,7 +33,7 @@ def document(message: Message) -> dict[str, Any]:
         "run_id": message.run_id,
         "state": message.state,
         "missing": message.missing or None,
-        "problems": [_problem(each) for each in message.items],
+        "problems": [_problem(item) for item in message.items],
         "problems_left_out": message.left_out,
         "report_url": message.url or None,
     }
@@ -59,22 +59,22 @@ def _problem(item: Item) -> dict[str, Any]:
         "findings": [
             {
                 "finding_id": finding_id,
-                "kind": each.kind,
-                "topic": each.place.topic,
+                "kind": finding.kind,
+                "topic": finding.place.topic,
                 "broker_name": queue and queue[0],
                 "queue_id": queue and queue[1],
-                "severity": each.severity,
-                "status": each.status,
-                "ongoing": each.ongoing,
-                "causes": list(each.causes),
-                "first_seen": iso(each.first_seen),
-                "last_seen": iso(each.last_seen),
-                "share_of_time": each.share_of_time,
-                "open_since": each.open_since and iso(each.open_since),
-                "nights_open": each.nights_open,
+                "severity": finding.severity,
+                "status": finding.status,
+                "ongoing": finding.ongoing,
+                "causes": list(finding.causes),
+                "first_seen": iso(finding.first_seen),
+                "last_seen": iso(finding.last_seen),
+                "share_of_time": finding.share_of_time,
+                "open_since": finding.open_since and iso(finding.open_since),
+                "nights_open": finding.nights_open,
             }
-            for each in item.findings
-            for finding_id, queue in each.rows
+            for finding in item.findings
+            for finding_id, queue in finding.rows
         ],
     }
 

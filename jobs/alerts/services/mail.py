@@ -53,7 +53,9 @@ def send(mail: EmailMessage, email: Email, password: str, timeout_seconds: float
             return _hand_over(server, mail, email, password)
 
     try:
-        return within(timeout_seconds, work, lambda: shut_down(each.sock for each in connections))
+        return within(
+            timeout_seconds, work, lambda: shut_down(connection.sock for connection in connections)
+        )
     except smtplib.SMTPResponseException as error:
         return _refused(error.smtp_code)
     except smtplib.SMTPRecipientsRefused as error:

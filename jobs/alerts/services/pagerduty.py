@@ -57,29 +57,29 @@ def incident_key(place: Place) -> str:
 
 
 def _payload(message: Message, item: Item) -> dict[str, Any]:
-    rows = [(each, queue) for each in item.findings for _, queue in each.rows]
+    rows = [(finding, queue) for finding in item.findings for _, queue in finding.rows]
     cluster, group, topic = (name[:_LONGEST_NAME] for name in item.place)
     return {
         "summary": inert(item.summary)[:_LONGEST_SUMMARY],
         "source": cluster or "RocketMQ",
         "severity": item.severity.lower(),
-        "timestamp": iso(max(each.last_seen for each in item.findings)),
+        "timestamp": iso(max(finding.last_seen for finding in item.findings)),
         "component": topic,
         "group": group,
-        "class": ", ".join(sorted({each.kind for each in item.findings})),
+        "class": ", ".join(sorted({finding.kind for finding in item.findings})),
         "custom_details": {
             "date": message.date,
             "run_id": message.run_id,
-            "explanations": [inert(each) for each in item.explanations],
+            "explanations": [inert(explanation) for explanation in item.explanations],
             "findings": [
                 {
-                    "kind": each.kind,
-                    "topic": each.place.topic[:_LONGEST_NAME],
+                    "kind": finding.kind,
+                    "topic": finding.place.topic[:_LONGEST_NAME],
                     "queue": queue and f"{queue[0]} {queue[1]}",
-                    "severity": each.severity,
-                    "first_seen": iso(each.first_seen),
+                    "severity": finding.severity,
+                    "first_seen": iso(finding.first_seen),
                 }
-                for each, queue in rows[:_MOST_FINDINGS]
+                for finding, queue in rows[:_MOST_FINDINGS]
             ],
             "number_of_findings": len(rows),
         },

@@ -27,11 +27,11 @@ from jobs.alerts.message import Digest, read_digest
 from jobs.alerts.services.pagerduty import incident_key
 from jobs.alerts.webhook import HttpRequest, Reply
 from jobs.config.settings import Alerts, NamedDestination
+from jobs.declared.dossier import EarlierFinding
 from jobs.declared.instants import SECOND, to_datetime
 from jobs.declared.kinds import SEVERITIES
-from jobs.judge.dossier import EarlierFinding
-from jobs.judge.extents import Extent
-from jobs.judge.statuses import former_findings, openness
+from jobs.judge.result.statuses import former_findings, openness
+from jobs.judge.times.extents import Extent
 from jobs.reports.tables import Place, Tables
 from jobs.storage import Location, PublishedRun, Reports
 from tests.support.judged import with_problems, with_verdict

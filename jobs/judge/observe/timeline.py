@@ -1,0 +1,157 @@
+"""periods -> timeline: the phases of a topic that show who owns what, numbered in time.
+
+Where the members' strategy is not known, or they choose their queues, no owners are computed. Such
+a phase is in the timeline all the same: what the members hold is judged in it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count, pairwise
+from typing import NamedTuple
+
+from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, SHOWN_BY_HOLDINGS, Evaluation
+from rebalance_core.state import Unreachable
+
+from ...declared.instants import Instant
+from ..times.extents import Portion, runs_of
+from ..times.intervals import watches
+from .core_verdict import Verdict
+from .situations import Period
+
+
+class Phase(NamedTuple):
+    """A period whose situation shows who owns what, or who may, with its evaluation."""
+
+    topic: str
+    situation_id: str
+    #: Counts the unbroken runs of the group's lists, whatever the topic.
+    group_run: int
+    first_seen: Instant
+    last_seen: Instant
+    snapshots: int
+    evaluated: Verdict
+    #: 1, 2, ... in time within the topic.
+    position: int = 0
+    #: True if it does not show whether what was found before has ended: see ``build_timeline``.
+    is_blind: bool = False
+    #: The number of the watch that it is in: see ``intervals.watches``.
+    watch: int = 0
+    #: The brokers that clients do not reach: see the core's ``State``.
+    unreachable: tuple[Unreachable, ...] = ()
+
+    @property
+    def verdict(self) -> Evaluation:
+        """The core's verdict on its situation."""
+        return self.evaluated.verdict
+
+    @property
+    def is_computed(self) -> bool:
+        """False: nothing is computed, for the members' strategy is not known, or they choose."""
+        return self.verdict.coverage not in SHOWN_BY_HOLDINGS
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The phases of one topic of the group, in time."""
+
+    topic: str
+    phases: tuple[Phase, ...]
+
+    def members_at(self, moment: Instant) -> int:
+        """The number of members that the group has by then; only of a timeline with phases."""
+        place = bisect_right(self.phases, moment, key=lambda phase: phase.first_seen)
+        return self.phases[max(place - 1, 0)].verdict.members
+
+    @cached_property
+    def runs(self) -> Sequence[Portion]:
+        """The run of each phase, as episodes count them."""
+        return self._runs(lambda phase: not phase.is_blind)
+
+    @cached_property
+    def runs_of_reports(self) -> Sequence[Portion]:
+        """The runs as they count for what members and routes say by themselves, without any share:
+        where nothing is computed they say it too.
+        """
+        return self._runs(lambda phase: not (phase.is_blind and phase.is_computed))
+
+    def _runs(self, counts: Callable[[Phase], bool]) -> Sequence[Portion]:
+        parts = [
+            Portion(phase.first_seen, phase.last_seen, phase.snapshots, counts(phase), phase.watch)
+            for phase in self.phases
+        ]
+        return runs_of(parts)
+
+
+def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
+    """The timeline of a topic from all its phases in time, see ``phases_of``.
+
+    Periods without evidence (no broker answered, no route) are left out, so that they end no
+    episode. A phase is blind if all lists agree for the one reason that fewer of them came: lists
+    differ before and after, and in all the time between them fewer brokers answered than then, so
+    that the list that differs may be among those that are missing. It is blind as well if nothing
+    is computed, as the members' strategy was not found.
+    """
+    informed = [phase for phase in phases if phase.verdict.shows_owners or not phase.is_computed]
+    places = zip(informed, count(1), _blind(informed), strict=False)
+    numbered = (phase._replace(position=n, is_blind=is_blind) for phase, n, is_blind in places)
+    return Timeline(topic, tuple(numbered))
+
+
+def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
+    """The timeline of a topic of which no route is known at times, nor so an owner.
+
+    What its members report then shows faults all the same. They end where owners are known: from
+    there on ``build_timeline`` has what is wrong.
+    """
+    found = [
+        phase if is_routeless else phase._replace(evaluated=replace(phase.evaluated, faults=()))
+        for phase in phases
+        if (is_routeless := phase.verdict.coverage == ROUTE_NOT_KNOWN) or phase.verdict.shows_owners
+    ]
+    is_any = any(phase.verdict.coverage == ROUTE_NOT_KNOWN for phase in found)
+    return Timeline(topic, tuple(found) if is_any else ())
+
+
+def phases_of(
+    periods: Sequence[Period], evaluated: Mapping[str, Verdict], snapshots: Sequence[Instant]
+) -> Iterator[Phase]:
+    """The phases of a topic, not numbered yet, from its periods in time and, by situation id, the
+    evaluations.
+
+    ``snapshots`` are those of the group, ascending: a period in which nobody looked for a time
+    becomes several phases, one in each watch.
+    """
+    cuts = watches(snapshots)[1:]
+    for period in periods:
+        situation = period.situation
+        id_, unreachable = situation.situation_id, situation.unreachable
+        phase = Phase(situation.topic, id_, *period[1:], evaluated[id_], unreachable=unreachable)
+        first, end = bisect_right(cuts, period.first_seen), bisect_right(cuts, period.last_seen)
+        if first == end:
+            yield phase._replace(watch=first)
+            continue
+        start = bisect_left(snapshots, period.first_seen)
+        own = snapshots[start : bisect_right(snapshots, period.last_seen)]
+        places = [0, *[bisect_left(own, cut) for cut in cuts[first:end]], len(own)]
+        for watch, (since, until) in enumerate(pairwise(places), start=first):
+            part = phase._replace(first_seen=own[since], last_seen=own[until - 1])
+            yield part._replace(snapshots=until - since, watch=watch)
+
+
+def _blind(phases: Sequence[Phase]) -> list[bool]:
+    """The blindness of each phase, in time."""
+    # Where nothing is computed, no list that differs would show.
+    lists = [
+        phase.verdict.completeness * phase.evaluated.nameservers * phase.verdict.shows_owners
+        for phase in phases
+    ]
+    certainties = ({found.certainty for found in phase.evaluated.findings} for phase in phases)
+    differing = [number for number, each in enumerate(certainties) if POSSIBLE in each]
+    blind = [not phase.verdict.shows_owners for phase in phases]
+    for before, after in pairwise(differing):
+        most = max(lists[before + 1 : after], default=0.0)
+        if most < lists[before] and most < lists[after]:
+            blind[before + 1 : after] = [True] * (after - before - 1)
+    return blind

@@ -1,0 +1,299 @@
+"""periods -> group_health, state_runs, unreadable_queues: the rows of every topic that was seen,
+whether or not the group could be recomputed; and how long a round of questions takes.
+
+Brokers that are asked a minute apart are compared as they were a minute apart. What changed in
+between is followed (see ``membership``), but nothing shorter than a round can be seen.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from decimal import ROUND_HALF_UP, Decimal
+from itertools import chain, groupby
+from math import fsum
+from typing import NamedTuple
+
+import numpy as np
+
+from rebalance_core.english import MOST_NAMES, joined, list_of, named_broker
+from rebalance_core.findings import (
+    AUDITED,
+    BROADCASTING_GROUP,
+    DUPLICATE,
+    MOST_INT,
+    NO_BROKER_ANSWERED,
+    NO_TOPIC,
+    ORPHANED,
+    ROUTE_NOT_KNOWN,
+    Evaluation,
+)
+from rebalance_core.grouping import grouped
+from rebalance_core.texts import Text
+
+from ...declared.dossier import Dossier, RouteRun
+from ...declared.instants import SECOND, Instant
+from ...declared.kinds import NO_GROUP, worst
+from ...languages.translated_rows import TEXTS
+from ...schemas import GROUP_HEALTH, NO_ANSWER, UNAUDITED
+from ..arrow_tables import Row
+from ..observe.answers import asked_answers
+from ..observe.backlog import TopicBacklog, shows_what_waits, still_waits, topic_backlog
+from ..observe.core_verdict import Verdict
+from ..observe.routes import readable
+from ..observe.situations import Period
+from ..rules.case import Case
+from ..rules.found import QueueFinding, Stall
+from ..times.intervals import usual_gap
+
+_MINUTE = 60 * SECOND
+
+#: The columns of a topic of which nothing was recomputed.
+_NOTHING: Row = {
+    **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
+    **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
+    "strategy_source": None,
+}
+
+
+#: The columns that are those of the last evaluation that shows them.
+_AT_THE_END = (
+    *("coverage", "reason", "members", "processes", "queues", "idle_clients"),
+    *("strategy_source", "subscription_source"),
+)
+
+
+def _backlog_columns(
+    dossier: Dossier,
+    topic: str,
+    at_end: Period,
+    end: Evaluation,
+    time: Instant,
+    found: Sequence[QueueFinding | Stall],
+) -> Row:
+    """The messages that wait in the topic at a time, and the number of its queues where that is not
+    known.
+
+    Old offsets do not show it. But what waited then in a queue that nobody has consumed since still
+    waits: it counts, and so does the queue as one of which no more is known.
+
+    Clients that broadcast keep their offsets themselves, and the broker's say nothing of them
+    (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
+    """
+    not_known = {**TopicBacklog()._asdict(), "queues_without_offsets": None}
+    if end.coverage == BROADCASTING_GROUP:
+        return not_known
+    every = [each for each in dossier.offsets.get(topic, ()) if each.times.size]
+    offsets = [each for each in every if shows_what_waits(each, time)]
+    orphans = (each for each in found if each.kind == ORPHANED and each.last_seen >= time)
+    orphaned_since = {orphan.queue: orphan.first_seen for orphan in orphans}
+    # A stranger chose how many queues a route has: they are counted, never made.
+    queues: dict[str, int] = {}
+    for _, brokers in at_end.situation.routes:
+        for name, number in readable(brokers):
+            queues[name] = max(number, queues.get(name, 0))
+    known = {(offset.broker_name, offset.queue_id) for offset in offsets}
+    left = [
+        each
+        for each in every
+        if (queue := (each.broker_name, each.queue_id)) not in known
+        and still_waits(each, time, orphaned_since.get(queue))
+    ]
+    waiting = topic_backlog([*offsets, *left])
+    if not queues and not waiting.backlog:  # of which queues, without a route nobody knows
+        return not_known
+    in_route = sum(queue_id < queues.get(name, 0) for name, queue_id in known)
+    missing = min(sum(queues.values()) - in_route, MOST_INT)
+    return {**waiting._asdict(), "queues_without_offsets": missing}
+
+
+def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
+    """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
+    periods = case.situations.by_topic[topic]
+    covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
+    # A period that shows owners counts over a later one that does not.
+    at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
+    audited = (period.snapshots for period, evaluation in covered if evaluation.coverage == AUDITED)
+    complete = (evaluation.completeness for _, evaluation in covered if evaluation.shows_owners)
+    return {
+        "topic": topic,
+        "snapshots": sum(each.snapshots for each in periods),
+        "audited_snapshots": sum(audited),
+        "first_seen": periods[0].first_seen,
+        "last_seen": periods[-1].last_seen,
+        "completeness": min(complete, default=0.0),
+        **{name: getattr(end, name) for name in _AT_THE_END},
+        **_silence(case.dossier, end),
+        **_backlog_columns(case.dossier, topic, at_end, end, periods[-1].last_seen, found),
+        **_unaudited(case, covered),
+        "imbalance": end.most_queues - end.fewest_queues,
+        "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
+        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, found),
+        "worst_severity": worst(each.severity for each in found) if found else None,
+    }
+
+
+def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
+    """The longest time in which nobody knows the owners, where what lasts may have come and gone.
+
+    It ends with the first snapshot that shows owners again, or with the last one of the topic. Of
+    several coverages in that time the row has the first. Routes may be collected more seldom than
+    lists: that the first one comes late is no such time while a route counts for as long, and
+    while something can last after it.
+    """
+    times = [*(period.first_seen for period, _ in covered), covered[-1][0].last_seen]
+    runs = groupby(range(len(covered)), lambda number: covered[number][1].shows_owners)
+    blind = [list(numbers) for shows, numbers in runs if not shows]
+    lasting = []
+    least = case.persistence_seconds * SECOND
+    for numbers in blind:
+        coverages = [covered[each][1].coverage for each in numbers]
+        since, until = times[numbers[0]], times[numbers[-1] + 1]
+        waits_for_route = numbers[0] == 0 and set(coverages) == {ROUTE_NOT_KNOWN}
+        comes_too_late = numbers[-1] + 1 < len(covered) and times[-1] - until < least
+        is_late = waits_for_route and not comes_too_late
+        late = case.terms.route_max_age_seconds if is_late else 0
+        if until - since >= max(case.persistence_seconds, late, 1) * SECOND:
+            lasting.append((until - since, since, until, coverages[0]))
+    _, begins, ends, coverage = max(lasting, default=(0, None, None, None))
+    return dict(zip(UNAUDITED, (coverage, begins, ends), strict=True))
+
+
+def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
+    """The reason with who gave no list of members in the whole window, and at which address."""
+    answers = grouped((run.broker, run) for run in dossier.polls)
+    silent = [
+        Text("{broker} at {address}", broker=named_broker(*broker), address=runs[-1].broker_addr)
+        for broker, runs in sorted(answers.items())
+        if runs[-1].broker_addr and all(run.answer == NO_ANSWER for run in runs)
+    ]
+    if verdict.coverage not in (NO_BROKER_ANSWERED, NO_TOPIC) or not silent:
+        return {}
+    where = Text(
+        "no list came from {brokers}: check whether the broker can be reached at this address "
+        "(it registers its brokerIP1), and whether it refuses the request",
+        brokers=list_of(silent, MOST_NAMES),
+    )
+    return {"reason": joined([verdict.reason, where])}
+
+
+def _queue_minutes(kind: str, found: Iterable[QueueFinding | Stall]) -> float:
+    """The minutes for which the queues were so, weighted by probability and share of the time."""
+    minutes = fsum(
+        (each.last_seen - each.first_seen) / _MINUTE * each.probability * each.extent.share_of_time
+        for each in found
+        if isinstance(each, QueueFinding) and each.kind == kind
+    )
+    return float(Decimal(repr(minutes)).quantize(Decimal("0.000001"), ROUND_HALF_UP))
+
+
+def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
+    """The row of ``group_health`` of a topic that has a route and that no group subscribes to.
+
+    Nobody reads the topic, or its readers were not polled. It keeps its row all the same.
+    """
+    times = sorted({time for run in routes for time in run.times})
+    at_end = [readable(run.brokers) for run in routes if times[-1] in run.times]
+    queues = sum(queues for _, queues in set(chain.from_iterable(at_end)))
+    reason = Text("no member of any group in the dumps subscribes to the topic")
+    row = topic_without_audit(topic, NO_GROUP, reason, times)
+    return row | {"queues": min(queues, MOST_INT)}
+
+
+def topic_without_audit(topic: str, coverage: str, reason: Text, times: Sequence[Instant]) -> Row:
+    """The row of ``group_health`` of a topic of which nothing was recomputed; ``times``: the
+    snapshots that show it, ascending. Of the group nothing is known.
+    """
+    optional = (
+        field.name for field in GROUP_HEALTH.schema if field.nullable and field.name != TEXTS
+    )
+    return {
+        **dict.fromkeys(optional),
+        **_NOTHING,
+        "topic": topic,
+        "coverage": coverage,
+        "reason": reason,
+        "snapshots": len(times),
+        "first_seen": times[0],
+        "last_seen": times[-1],
+        "queues": 0,
+    }
+
+
+def state_runs(periods: Iterable[Period]) -> list[Row]:
+    """The rows of ``state_runs``."""
+    names = ("topic", "state_id", "first_seen", "last_seen", "snapshots")
+    return [
+        dict(zip(names, (of.topic, of.situation_id, *in_time), strict=True))
+        for of, _, *in_time in periods
+    ]
+
+
+def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Verdict]) -> list[Row]:
+    """The rows of ``unreadable_queues``: from the first to the last period that shows a queue."""
+    shown = grouped(
+        (queue, period)
+        for period in periods
+        for queue in evaluated[period.situation.situation_id].verdict.unreadable
+    )
+    return [
+        {
+            **asdict(queue),
+            "first_seen": of_queue[0].first_seen,
+            "last_seen": of_queue[-1].last_seen,
+            "snapshots": sum(each.snapshots for each in of_queue),
+        }
+        for queue, of_queue in shown.items()
+    ]
+
+
+# ---------------------------------------------------------------- rounds
+
+
+class Rounds(NamedTuple):
+    """The usual round of a group, in seconds.
+
+    ``seconds``: from its first answer to its last, the median. ``interval_seconds``: between two
+    rounds of one broker, for of two collectors each may ask other brokers; None where each
+    broker was asked once.
+    """
+
+    seconds: float
+    interval_seconds: float | None
+
+
+def find_rounds(dossier: Dossier) -> Rounds | None:
+    """The usual round; None of a group that was not asked for."""
+    answers = asked_answers(dossier.polls)
+    if not answers:
+        return None
+    answered_at = np.concatenate([answer.collected_at for answer in answers])
+    rounds = np.concatenate([answer.snapshots for answer in answers])
+    in_time = answered_at[np.lexsort([answered_at, rounds])]
+    _, answers_of_each = np.unique(rounds, return_counts=True)
+    ends = np.cumsum(answers_of_each)
+    widths = in_time[ends - 1] - in_time[ends - answers_of_each]
+    gaps = np.concatenate([np.diff(answer.snapshots) for answer in answers])
+    interval = usual_gap(gaps) / SECOND if gaps.size else None
+    return Rounds(float(np.median(widths)) / SECOND, interval)
+
+
+#: The columns of a group's rounds.
+_OF_ROUNDS = ("rounds_too_wide", "round_seconds", "round_interval_seconds")
+
+
+def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Row:
+    """The row of ``group_health`` with the columns of the group's rounds.
+
+    The reason says so where rounds are too wide to compare what brokers list.
+    """
+    if rounds is None:
+        return row | dict.fromkeys(_OF_ROUNDS)
+    # One second is not wide, whatever has to last.
+    reason, too_wide = row["reason"], rounds.seconds > max(persistence_seconds, 1)
+    if too_wide:
+        wide = Text(
+            "a round of questions takes {seconds} s, longer than a fault has to last: answers "
+            "that far apart can hardly be compared, so ask the brokers closer together",
+            seconds=round(rounds.seconds),
+        )
+        reason = joined(part for part in (reason, wide) if part)
+    return row | {"reason": reason} | dict(zip(_OF_ROUNDS, (too_wide, *rounds), strict=True))

@@ -1,0 +1,212 @@
+"""All about one group that the rules of time read, each made when it is first asked for."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from rebalance_core.findings import SHOWN_BY_HOLDINGS
+from rebalance_core.message_queue import is_own_retry_topic, is_retry_topic
+from rebalance_core.state import MASTER_ID
+
+from ...declared.dossier import Dossier, EarlierFinding, ListedIds, QueueOffsets
+from ...declared.instants import SECOND, Instant
+from ...schemas import NO_ANSWER
+from ..observe.brokers import Absence, masters_away
+from ..observe.core_verdict import QueueKey, Verdict
+from ..observe.deleted import NoConfig, no_config
+from ..observe.drift import Drift, find_drift
+from ..observe.holdings import find_holdings
+from ..observe.holdings_index import HoldingsIndex, index_holdings
+from ..observe.reassignments import Reassignment, find_reassignments
+from ..observe.routes import RouteChange, find_route_changes, queues_of, readable, readable_queues
+from ..observe.situations import Situations
+from ..observe.timeline import Phase, Timeline, build_timeline, phases_of, without_route
+from ..terms import KnownIssueTerms, Terms
+from ..times.intervals import longest_at_edges, usual_gap_but_for_one
+from .matching_issues import entries_of
+
+
+@dataclass(frozen=True)
+class Case:
+    """A group: its dossier, its situations with the core's verdicts, and the terms.
+
+    ``evaluated`` has every situation by its id, and maybe those of other groups. Mappings by topic
+    have the topics with situations.
+    """
+
+    dossier: Dossier
+    situations: Situations
+    evaluated: Mapping[str, Verdict]
+    terms: Terms
+
+    @property
+    def persistence_seconds(self) -> int:
+        """The time after which a finding lasts."""
+        return self.terms.persistence_seconds
+
+    @property
+    def expiry(self) -> Instant:
+        """The time for which a broker keeps a silent member."""
+        return self.terms.heartbeat_expiry_seconds * SECOND
+
+    @cached_property
+    def known_issues(self) -> Sequence[KnownIssueTerms]:
+        """The known issues that may be about the group."""
+        return entries_of(self.dossier, self.terms.known_issues)
+
+    @cached_property
+    def open_before(self) -> Mapping[str, EarlierFinding]:
+        """The findings that were open in the run before, by id."""
+        return {earlier.finding_id: earlier for earlier in self.dossier.earlier}
+
+    @cached_property
+    def main_topic(self) -> str | None:
+        """The topic that is in most of the group's lists; retry topics are last, its own after all.
+
+        What is the group's, whatever the topic, is reported once: with this one.
+        """
+        group = self.dossier.consumer_group
+        in_lists = Counter(chain.from_iterable(map(set, self.dossier.list_topics.values())))
+
+        def rank(topic: str) -> tuple[bool, bool, int, str]:
+            is_own = is_own_retry_topic(topic, group)
+            return is_own, is_retry_topic(topic), -in_lists[topic], topic
+
+        shown = (topic for topic, timeline in self.timelines.items() if timeline.phases)
+        return min(shown, key=rank, default=None)
+
+    @cached_property
+    def snapshots(self) -> Sequence[Instant]:
+        """The group's snapshots, ascending."""
+        return sorted({snapshot for run in self.dossier.polls for snapshot in run.times})
+
+    @cached_property
+    def unseen_since(self) -> Instant | None:
+        """The last snapshot with an answer about the group, where its cluster was asked for longer:
+        nobody knows what is still there. None: it was asked about to the end.
+        """
+        runs = (run for run in self.dossier.polls if run.answer != NO_ANSWER)
+        answered = sorted({snapshot for run in runs for snapshot in run.times})
+        ends = self.terms.last_rounds.get(self.dossier.cluster)
+        if not answered or ends is None:
+            return None
+        most = longest_at_edges(usual_gap_but_for_one(np.diff(answered)))
+        return answered[-1] if ends - answered[-1] > most else None
+
+    @cached_property
+    def members_in_time(self) -> Sequence[ListedIds]:
+        """The group's members, each time that they change: all its topics have the same lists.
+
+        A slave counts where its master gives no answer: asked some seconds before it, it may still
+        list who has just stopped.
+        """
+        of_lists: dict[str, frozenset[str]] = {}
+        found: list[ListedIds] = []
+        for period in next(iter(self.situations.by_topic.values()), ()):
+            given = [each for each in period.situation.answers if each[1] != NO_ANSWER]
+            masters = {name for (name, broker_id), _ in given if broker_id == MASTER_ID}
+            lists = {
+                answer
+                for (name, broker_id), answer in given
+                if broker_id == MASTER_ID or name not in masters
+            }
+            # The lists of one period are kept: each period of a giant group has others, of half a
+            # megabyte.
+            of_lists = {
+                each: of_lists.get(each) or frozenset(self.dossier.list_members[each]().client_ids)
+                for each in lists & self.dossier.list_members.keys()
+            }
+            members: frozenset[str] = frozenset().union(*of_lists.values())
+            # Without a list nobody knows.
+            if lists and (not found or found[-1].client_ids != members):
+                stacked = self.evaluated[period.situation.situation_id].verdict.stacked
+                shared = sum(max(stacked_id.processes, 1) - 1 for stacked_id in stacked)
+                found.append(ListedIds(period.first_seen, members, shared))
+        return found
+
+    @cached_property
+    def _phases(self) -> Mapping[str, Sequence[Phase]]:
+        return {
+            topic: list(phases_of(periods, self.evaluated, self.snapshots))
+            for topic, periods in self.situations.by_topic.items()
+        }
+
+    @cached_property
+    def timelines(self) -> Mapping[str, Timeline]:
+        """The timeline of each topic."""
+        return {topic: build_timeline(topic, phases) for topic, phases in self._phases.items()}
+
+    @cached_property
+    def without_route(self) -> Mapping[str, Timeline]:
+        """The timeline of the periods without a known route, by topic."""
+        return {topic: without_route(topic, phases) for topic, phases in self._phases.items()}
+
+    @cached_property
+    def route_changes(self) -> Mapping[str, Sequence[RouteChange]]:
+        """The route changes of each topic, in time."""
+        routes, most_queues = self.dossier.routes, self.terms.topic_queues
+        return {
+            topic: find_route_changes(routes.get(topic, ()), most_queues)
+            for topic in self.situations.by_topic
+        }
+
+    @cached_property
+    def no_config(self) -> NoConfig | None:
+        """The time since which no broker has a configuration of the group."""
+        return no_config(self.dossier)
+
+    @cached_property
+    def masters_away(self) -> Sequence[Absence]:
+        """The times in which a broker had no master."""
+        return [*masters_away(self.dossier)]
+
+    @cached_property
+    def reassignments(self) -> Mapping[str, Sequence[Reassignment]]:
+        """The reassignments of each topic, in time."""
+        return {topic: find_reassignments(timeline) for topic, timeline in self.timelines.items()}
+
+    @cached_property
+    def holdings(self) -> HoldingsIndex:
+        """The queues that the processes held, by topic."""
+        return index_holdings(find_holdings(self.dossier, self.timelines, self.route_changes))
+
+    @cached_property
+    def drift(self) -> Sequence[Drift]:
+        """Differences between the queues that processes held and those computed for them.
+
+        Consumers in order, and clients in Go, read nothing of a broker without a master, and keep
+        its queues in their tables.
+        """
+        every = (holding for of_topic in self.holdings.values() for holding in of_topic.holdings)
+
+        def is_kept(drift: Drift) -> bool:
+            is_go = self.dossier.languages.get(drift.client_id) == "GO"
+            keeps = drift.is_extra and (is_go or bool(self.dossier.consumes_in_order))
+            return keeps and any(map(drift.is_within, self.masters_away))
+
+        return [each for each in find_drift(every, self.persistence_seconds) if not is_kept(each)]
+
+    @cached_property
+    def offsets(self) -> Mapping[tuple[str, str, int], QueueOffsets]:
+        """The offsets of each queue, by (topic, broker name, queue id)."""
+        every = chain.from_iterable(self.dossier.offsets.values())
+        return {(each.topic, each.broker_name, each.queue_id): each for each in every}
+
+    @cached_property
+    def readable(self) -> Mapping[str, Mapping[QueueKey, bool]]:
+        """The queues that a nameserver gives, by situation in which nothing is computed; of each
+        True if every one does. The clients of one that gives it read it in any case.
+        """
+        found: dict[str, Mapping[QueueKey, bool]] = {}
+        for situation_id, situation in self.situations.distinct().items():
+            if self.evaluated[situation_id].verdict.coverage in SHOWN_BY_HOLDINGS:
+                by_all = readable_queues(situation.routes)
+                every = chain.from_iterable(
+                    queues_of(readable(each)) for _, each in situation.routes
+                )
+                found[situation_id] = {queue: queue in by_all for queue in every}
+        return found

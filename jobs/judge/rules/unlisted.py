@@ -1,0 +1,322 @@
+"""orphaned queues, offsets -> those that somebody reads all the same, whom no list shows.
+
+Lists and routes may show no owner while somebody reads the queue: heartbeats do not get through and
+the client goes on with what it had, or the members are behind a proxy. The offsets decide.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rebalance_core.causes import GROUP_OFFLINE
+from rebalance_core.english import MOST_NAMES, agreeing, list_of
+from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, POSSIBLE
+from rebalance_core.grouping import grouped
+from rebalance_core.repairs import (
+    DUPLICATE_CLIENT_ID,
+    GROUP_NOT_ON_BROKER,
+    MASTER_AWAY,
+    ROUTE_DIVERGENCE,
+    STRATEGY_MISMATCH,
+    SUBSCRIPTION_MISMATCH,
+)
+from rebalance_core.texts import Text
+
+from ...declared.kinds import UNLISTED_CONSUMER
+from ..observe.backlog import READ_AGAIN, last_up_to, reading, shows_what_waits
+from ..observe.in_words import between, queues_in_words, zoned_clock
+from ..times.extents import Extent, persistence, widest
+from .case import Case
+from .episodes import queue_episodes
+from .found import FaultEpisode, GroupFindings, QueueFinding
+from .stalls import spans
+from .witnessed import not_refuted, witnessed
+
+#: The causes of orphans on brokers that list no member of the group.
+_NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
+
+_REMEDY = Text(
+    "check whether the members consume through a proxy, which alone lists them: then there is "
+    "nothing to repair. If not, find out why their heartbeats do not arrive (the broker's log, "
+    "a firewall, authentication): a client that starts now gets no queue"
+)
+
+_BY_ASSUMPTION = Text(
+    "nobody saw the members' strategy, so that AVG is assumed where the settings name none; by "
+    "AVG_BY_CIRCLE some of the queues would be others: running infos show which"
+)
+
+#: Causes by which a member has its queues for as long as nothing changes: the nameserver that it
+#: stays with, its subscriptions, its strategy. By lists that differ its share changes at each draw.
+_LASTING_DOUBTS = frozenset(
+    {ROUTE_DIVERGENCE, SUBSCRIPTION_MISMATCH, STRATEGY_MISMATCH, DUPLICATE_CLIENT_ID}
+)
+
+_NOT_SO_HELD = Text("but all processes answered, and what they hold shows none of this")
+
+_ONE_ROUTE = Text(
+    "but the offsets of all these queues advance at each poll: no client has the shorter route"
+)
+
+
+def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
+    """The orphaned and duplicate queues that single states show, as far as no offset refutes them,
+    and the faults UNLISTED_CONSUMER of those that are refuted.
+    """
+    every = [
+        witnessed(case, _as_far_as_asked(case, queue_episode))
+        for timeline in case.timelines.values()
+        for queue_episode in queue_episodes(timeline, case.persistence_seconds)
+    ]
+    parts = [(each, not_refuted(case, each)) for each in every]
+    judged = [one for _, held in parts for each in held for one in _parts(case, each)]
+    kept = without_refuted(judged)
+    orderly = bool(case.dossier.consumes_in_order)
+
+    def waits(finding: QueueFinding) -> bool:
+        """True if one of two has the lock: who waits for that does not read the queue."""
+        return orderly and finding.is_locked
+
+    unheld = [each for each, held in parts if not held]
+    refuted = unheld + [each for each in kept if waits(each)]
+    kept = [each for each in kept if not waits(each)]
+    harmless = [each for each in found.faults if _is_harmless_route(case, each, kept)]
+
+    def is_refuted(finding: QueueFinding) -> bool:
+        is_of_route = any(_is_of_route(finding, fault) for fault in harmless)
+        return is_of_route or _is_somebodys(case, finding)
+
+    refuted += [each for each in kept if is_refuted(each)]
+    kept = [each for each in kept if not is_refuted(each)]
+    moving = [each for each in every if _is_read_unlisted(case, each)]
+    faults = [each.saying([_ONE_ROUTE]) if each in harmless else each for each in found.faults]
+    faults = [_without_findings(each, refuted, kept) for each in faults]
+    faults = [
+        each.saying([_NOT_SO_HELD])
+        if not each.queues_affected and any(_names(one, each) for one in unheld)
+        else each
+        for each in faults
+    ]
+    faults = [_offline_narrowed(each, moving, kept) for each in faults]
+    assumed = [each for each in kept if _is_assumed(each)]
+    faults = [
+        each.saying([_BY_ASSUMPTION]) if any(_names(one, each) for one in assumed) else each
+        for each in faults
+    ]
+    kept = [replace(each, certainty=POSSIBLE) if _is_assumed(each) else each for each in kept]
+    return replace(found, faults=tuple(faults)).plus(unlisted_consumers(judged), kept)
+
+
+def _is_assumed(finding: QueueFinding) -> bool:
+    """True if a strategy that nobody saw decides it, and nothing shows that it is so.
+
+    Something is wrong all the same, and as bad: by another strategy in another queue.
+    """
+    return finding.is_assumed and True not in (finding.held, finding.moved)
+
+
+def _without_findings(
+    fault: FaultEpisode, refuted: Sequence[QueueFinding], kept: Sequence[QueueFinding]
+) -> FaultEpisode:
+    """The fault, without a queue where all findings that name it were refuted."""
+    were_refuted = any(_names(finding, fault) for finding in refuted)
+    is_harmless = were_refuted and not any(_names(finding, fault) for finding in kept)
+    return replace(fault, queues_affected=0) if is_harmless else fault
+
+
+def _names(finding: QueueFinding, fault: FaultEpisode) -> bool:
+    is_cause = fault.fault in finding.causes and finding.topic == fault.topic
+    return is_cause and finding.overlaps(fault)
+
+
+def _is_somebodys(case: Case, orphan: QueueFinding) -> bool:
+    """True if it is only in doubt who has a queue, not when, and its offset advances at each poll.
+
+    Worked example: the group's table shows that half of the members subscribe to T, and not which.
+    Each queue is nobody's with a probability of 0.5, all the time: of those that are read
+    throughout it is known now.
+    """
+    is_lasting = bool(orphan.causes) and _LASTING_DOUBTS.issuperset(orphan.causes)
+    is_read = _is_read_to_its_end(case, orphan)
+    return is_read and is_lasting and _as_far_as_asked(case, orphan) is orphan
+
+
+def _is_read_to_its_end(case: Case, orphan: QueueFinding) -> bool:
+    """True if the queue's offset advances at each poll, and polls come until the finding ends."""
+    offsets = case.offsets.get((orphan.topic, *orphan.queue))
+    is_read = orphan.is_read_throughout and orphan.moved is False
+    return is_read and offsets is not None and shows_what_waits(offsets, orphan.last_seen)
+
+
+def _is_of_route(finding: QueueFinding, fault: FaultEpisode) -> bool:
+    return finding.causes == (ROUTE_DIVERGENCE,) and _names(finding, fault)
+
+
+def _is_harmless_route(case: Case, fault: FaultEpisode, findings: Sequence[QueueFinding]) -> bool:
+    """True if the offsets of each queue that may have no owner, as nameservers give different
+    routes, advance at each poll: then all clients have the longest of the routes, and no queue two
+    owners.
+
+    A client stays with one nameserver (``NettyRemotingClient`` 4.2.0 to 5.3.3), so that a queue has
+    an owner all the time or never; and a shorter route gives no client more queues than a longer.
+
+    Worked example: T grows from 8 to 12 queues at one of two nameservers. Were a client with the
+    other, some of its 12 queues would not move; all 6 that may be without an owner are read.
+    """
+    # Where a list lacks clients of the shorter route, somebody has it.
+    if fault.fault != ROUTE_DIVERGENCE or fault.client_ids:
+        return False
+    theirs = [finding for finding in findings if _names(finding, fault)]
+    if any(finding.kind == DUPLICATE and finding.held for finding in theirs):
+        return False  # running infos show two that hold it
+    orphans = [finding for finding in theirs if finding.kind == ORPHANED]
+    return bool(orphans) and all(_is_read_to_its_end(case, orphan) for orphan in orphans)
+
+
+def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
+    """A client may ask a broker whose list nobody knows: then nothing is so under every view."""
+    brokers = (
+        broker for run in case.dossier.routes.get(finding.topic, ()) for broker in run.brokers
+    )
+    names = {(case.dossier.cluster, broker.broker_name) for broker in brokers if broker.has_address}
+    never = len(names & case.terms.never_asked) / max(len(names), 1)
+    if not never:
+        return finding
+    probability = finding.probability * (1 - never)
+    return replace(finding, certainty=POSSIBLE, probability=probability, is_mostly_certain=False)
+
+
+def _is_read_unlisted(case: Case, orphan: QueueFinding) -> bool:
+    """True if the offset of a queue for which a broker lists nobody at all moves again and again.
+
+    An episode that has gaps may be read in these.
+    """
+    offsets = case.offsets.get((orphan.topic, *orphan.queue))
+    return _is_unlisted(orphan) and reading(offsets, orphan.unbroken_times).moved >= READ_AGAIN
+
+
+def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
+    """The times in which nobody reads a queue that somebody reads whom no list shows.
+
+    While its offset moves it has a reader; while messages wait in it and it does not, for longer
+    than a message takes, it has none. All else is as it is.
+
+    Worked example: no broker lists a member from 10:00 on, and all queues move but for one, which
+    moves up to 10:05: it is an orphan since then.
+    """
+    if not _is_read_unlisted(case, orphan):
+        return [orphan]
+    polls = case.offsets[(orphan.topic, *orphan.queue)]
+    start = np.searchsorted(polls.times, orphan.first_seen)
+    end = last_up_to(polls, orphan.last_seen)
+    times, unmoved = polls.times[start : end + 1], polls.unmoved[start:end]
+    extents = [
+        Extent(
+            *(since := int(times[first]), until := int(times[last])),
+            last - first + 1,
+            persistence(since, until, case.persistence_seconds),
+            ongoing=orphan.extent.ongoing and last == len(times) - 1,
+        )
+        for first, last in spans(unmoved)
+    ]
+    parts = [replace(orphan, extent=extent, times=()) for extent in extents if extent.lasts]
+    return [witnessed(case, part) for part in parts] or [replace(orphan, moved=False)]
+
+
+def _offline_narrowed(
+    fault: FaultEpisode, moving: Sequence[QueueFinding], kept: Sequence[QueueFinding]
+) -> FaultEpisode:
+    """GROUP_OFFLINE of a group that has readers in no list: it is about the queues that nobody
+    reads. Where all are read it is what the lists say, and harms nothing.
+    """
+    if fault.fault != GROUP_OFFLINE or not any(map(fault.overlaps, moving)):
+        return fault
+    of_topic = (finding for finding in kept if finding.topic == fault.topic)
+    left = [
+        finding
+        for finding in of_topic
+        if GROUP_OFFLINE in finding.causes and fault.overlaps(finding)
+    ]
+    if not left:
+        return fault
+    queues = {finding.queue for finding in left}
+    names = tuple(sorted({broker_name for broker_name, _ in queues}))
+    extent = widest([finding.extent for finding in left])
+    evidence = agreeing(
+        len(queues),
+        "no broker lists a member of the group, yet its offsets moved; since {time} messages "
+        "wait in {queues}, and [its offset does|their offsets do] not move: nobody reads "
+        "[it|them]",
+        time=zoned_clock(extent.first_seen),
+        queues=queues_in_words(queues),
+    )
+    remedy = Text(
+        "ask the proxy, or whatever else lists the members, who should read these queues, and "
+        "check whether it reaches {these_brokers}; if the members are gone, start them",
+        these_brokers=list_of(names, MOST_NAMES),
+    )
+    return replace(
+        fault,
+        extent=extent,
+        evidence=evidence,
+        remedy=remedy,
+        broker_names=names,
+        queues_affected=len(queues),
+    )
+
+
+def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
+    """Leaves out the orphans whose offsets move again and again.
+
+    One that has an owner at times is read at times, which refutes nothing. Where the lists know no
+    member at all and somebody reads the group's queues, those in which nothing waits and nothing
+    comes are not evidence, and not orphans either: the retry topic's, as a rule. Without a master
+    nothing can come: producers send to masters alone, and a slave takes nothing
+    (``MQClientInstance.topicRouteData2TopicPublishInfo`` 4.2.0 to 5.3.3). Who holds a queue of it
+    in order keeps it in its table (``ProcessQueue.isLockExpired`` keeps it from consuming alone),
+    so that where nothing waits nobody lost it.
+    """
+    offline = [
+        episode for episode in episodes if _is_read(episode) and GROUP_OFFLINE in episode.causes
+    ]
+
+    def is_idle(each: QueueFinding) -> bool:
+        is_offline = GROUP_OFFLINE in each.causes and any(map(each.overlaps, offline))
+        is_caught_up = each.causes == (MASTER_AWAY,) and each.left.messages == 0
+        return is_caught_up or (is_offline and not each.left.messages)
+
+    return [episode for episode in episodes if not (_is_read(episode) or is_idle(episode))]
+
+
+def _is_read(episode: QueueFinding) -> bool:
+    return (episode.kind, episode.certainty, episode.moved) == (ORPHANED, CERTAIN, False)
+
+
+def _is_unlisted(episode: QueueFinding) -> bool:
+    """True if it is an orphan because a broker lists nobody at all. Else its reader may be listed:
+    a member that chooses its queues itself, or one that the lists show otherwise than it is.
+    """
+    is_orphan = (episode.kind, episode.certainty) == (ORPHANED, CERTAIN)
+    return is_orphan and not _NOBODY_LISTED.isdisjoint(episode.causes)
+
+
+def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[FaultEpisode]:
+    """One fault per topic, over its queues without an owner in the lists that somebody reads."""
+    read = (episode for episode in episodes if _is_read(episode) and _is_unlisted(episode))
+    of_topics = grouped((finding.topic, finding) for finding in read)
+    return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
+
+
+def _fault(topic: str, episodes: Sequence[QueueFinding]) -> FaultEpisode:
+    extent = widest([episode.extent for episode in episodes])
+    queues = {episode.queue for episode in episodes}
+    evidence = agreeing(
+        len(queues),
+        "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
+        "advances|their offsets still advance]: somebody who is not listed reads [it|them]",
+        queues=queues_in_words(queues),
+        time=between(extent.first_seen, extent.last_seen),
+    )
+    extent, names = extent._replace(share_of_time=1.0), tuple(sorted({name for name, _ in queues}))
+    return FaultEpisode(topic, extent, UNLISTED_CONSUMER, evidence, _REMEDY, broker_names=names)

@@ -1,0 +1,1 @@
+"""Times of anything: snapshots -> intervals, runs that show something -> extents."""
