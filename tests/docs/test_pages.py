@@ -139,8 +139,9 @@ def test_the_site_has_every_page() -> None:
     site = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
     shown = set(re.findall(r": ([\w/.-]+\.md)$", site, re.M))
     pages = {str(page.relative_to(ROOT)) for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]}
-    # The index of the findings leads to their pages.
-    assert shown == {page for page in pages if not re.search(r"/findings/(?!README)", page)}
+    # The index of the findings leads to their pages; a change of the next release is no page yet.
+    left_out = re.compile(r"/findings/(?!README)|/changes/")
+    assert shown == {page for page in pages if not left_out.search(page)}
 
 
 def lists_within_paragraphs(text: str) -> list[str]:
