@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.judge.observe.reassignments import find_reassignments
+from jobs.judge.observe.timeline import find_reassignments
 from tests.judge.phases import allocated, at, phase, timeline
 
 BOTH = [allocated("a", range(2)), allocated("b", (2, 3))]

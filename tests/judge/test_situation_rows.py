@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from jobs.judge.observe.evaluation import Failure, SeenState
-from jobs.judge.observe.situation_rows import SituationRow, from_row, rules_of, to_row
+from jobs.judge.observe.evaluation import (
+    Failure,
+    SeenState,
+    SituationRow,
+    from_row,
+    rules_of,
+    to_row,
+)
 from rebalance_core import (
     ClientList,
     Member,

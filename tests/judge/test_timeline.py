@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.observe.core_verdict import Verdict
-from jobs.judge.observe.reassignments import find_reassignments
-from jobs.judge.observe.timeline import build_timeline, phases_of, without_route
+from jobs.judge.observe.timeline import build_timeline, find_reassignments, phases_of, without_route
 from jobs.judge.rules.episodes import fault_episodes, queue_episodes
 from rebalance_core.findings import AUDITED, NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
 from tests.judge.phases import at, evaluated, fault, finding, period

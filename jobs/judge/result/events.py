@@ -42,7 +42,7 @@ from ..observe.situations import Period
 from ..rules.case import Case
 from ..rules.stalls import spans
 from ..times.intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
-from .statuses import BY_OFFSETS
+from .rows import BY_OFFSETS
 
 #: Routes that differ are not an event before they last so long.
 _LEAST_DIFFERENCE: Instant = 60 * SECOND

@@ -16,13 +16,12 @@ from ...declared.instants import Instant
 from ...declared.kinds import GROUP_NOT_CONSUMING
 from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from ..observe.answers import Answers, asked_answers
-from ..observe.brokers import address_changes, last_change
-from ..observe.deleted import NoConfig
+from ..observe.brokers import NoConfig, address_changes, last_change
 from ..observe.in_words import zoned_clock
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, GroupFindings
 from .events import restarts
-from .facts import members_elsewhere
+from .health import members_elsewhere
 
 
 def with_history(case: Case, found: GroupFindings) -> GroupFindings:

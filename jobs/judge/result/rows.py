@@ -1,21 +1,106 @@
 """Rows of every report table of a group, from what was found: the one place that makes them."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from rebalance_core.grouping import grouped
+from rebalance_core.texts import Text
 
+from ...declared.dossier import Dossier, EarlierFinding
 from ...declared.finding_ids import fault_id, finding_id, stall_id
-from ...declared.kinds import QUEUE_FINDINGS
+from ...declared.instants import Instant
+from ...declared.kinds import (
+    AUDIT_FAILED,
+    FROZEN_PROCESS,
+    GROUP_NOT_CONSUMING,
+    MESSAGES_FAIL,
+    NOT_AUDITED,
+    OFFSETS_GONE,
+    OFFSETS_WENT_BACK,
+    QUEUE_FINDINGS,
+    READ_TWICE,
+    SHOWN_BY_STALLS,
+    STALLED,
+    kind_of,
+)
 from ..arrow_tables import Row
+from ..observe.evaluation import Failure
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, Graded, GroupFindings, QueueFinding, StackedEpisode, Stall
 from ..rules.held import is_computed
 from ..rules.matching_issues import known_coverage, known_issue
+from ..terms import Terms
+from ..times.extents import Extent
 from . import health
-from .facts import with_facts
+from .health import topic_without_audit, with_facts
 from .load import group_load, with_load
-from .statuses import PERSISTING, former_findings, openness
+
+NEW = "NEW"
+PERSISTING = "PERSISTING"
+RESOLVED = "RESOLVED"
+#: The faults that offsets show.
+BY_OFFSETS = frozenset(
+    {
+        *(FROZEN_PROCESS, GROUP_NOT_CONSUMING, OFFSETS_WENT_BACK, OFFSETS_GONE),
+        *(READ_TWICE, MESSAGES_FAIL),
+    }
+)
+
+
+class Openness(NamedTuple):
+    """The status columns of a finding; None for what passed by itself."""
+
+    status: str | None = None
+    open_since: Instant | None = None
+    nights_open: int | None = None
+
+
+def openness(finding_id: str, extent: Extent, before: Mapping[str, EarlierFinding]) -> Openness:
+    """The status of a finding against those that were open in the previous run, ``before`` by id.
+
+    PERSISTING if it was open then and lasts or is not over; NEW if it lasts. A finding that goes on
+    keeps its beginning, so that no run has to read more than the one before. A night that was not
+    audited is not counted, and does not end what was open before it.
+    """
+    former = before.get(finding_id)
+    if former is not None and (extent.lasts or extent.ongoing):
+        since = min(extent.first_seen, former.open_since)
+        return Openness(PERSISTING, since, former.nights_open + 1)
+    return Openness(NEW, extent.first_seen, 1) if extent.lasts else Openness()
+
+
+def former_findings(
+    earlier: Iterable[EarlierFinding],
+    go_on: Container[str],
+    audited: Container[str],
+    polled: Container[str],
+) -> list[Row]:
+    """The rows of ``former_findings``: what was open in the previous run and is not there any more.
+
+    ``go_on`` are the ids of what is PERSISTING. RESOLVED where this window decides: the topic was
+    recomputed, that is, in ``audited``, or of a stalled queue its offsets were asked for,
+    ``polled``. NOT_AUDITED where it does not: then nothing shows it.
+
+    Faults count only if they are NOT_AUDITED and no finding of a queue shows them: with these the
+    others stay open.
+    """
+    before = list(earlier)
+    shown = {(each.topic, cause) for each in before for cause in each.causes}
+    shown |= {(each.topic, by) for each in before if each.kind == STALLED for by in SHOWN_BY_STALLS}
+    rows = []
+    for each in before:
+        is_of_queue = each.kind in QUEUE_FINDINGS.values()
+        decides = polled if each.kind == STALLED or each.kind in BY_OFFSETS else audited
+        status = RESOLVED if each.topic in decides else NOT_AUDITED
+        is_shown = (each.topic, each.kind) in shown or kind_of(each.kind).passes
+        is_row = is_of_queue or (status == NOT_AUDITED and not is_shown)
+        if is_row and each.finding_id not in go_on:
+            rows.append({**each._asdict(), "status": status})
+    return rows
+
+
+# ---------------------------------------------------------------- statuses
 
 #: Fields of a finding that are not columns of any table, or are columns of another name.
 _NO_COLUMNS = frozenset(
@@ -130,3 +215,25 @@ def _row_of_id(case: Case, found: StackedEpisode) -> Row:
 def _published(values: Row) -> Row:
     """The values that are columns: what no table declares is named above, or fails."""
     return {name: value for name, value in values.items() if name not in _NO_COLUMNS}
+
+
+# ---------------------------------------------------------------- a group on which the audit fails
+
+
+def rows_of_failed(dossier: Dossier, failure: Failure, terms: Terms) -> dict[str, list[Row]]:
+    """The rows of the group in every report table: why it was not audited, and what stays open."""
+    reason = Text("the audit failed on this group: {error}", error=failure.sentence)
+    polled = {time for run in dossier.polls for time in run.times}
+    routed = (run.times for runs in dossier.routes.values() for run in runs)
+    times = sorted(polled or set(chain.from_iterable(routed)))
+    topics = sorted({topic for each in dossier.list_topics.values() for topic in each}) or [""]
+    tables = {
+        "group_health": [
+            topic_without_audit(topic, AUDIT_FAILED, reason, times)
+            | {"known_issue": known_coverage(topic, AUDIT_FAILED, terms.known_issues)}
+            for topic in (topics if times else ())
+        ],
+        "former_findings": former_findings(dossier.earlier, (), (), ()),
+    }
+    group = {"cluster": dossier.cluster, "consumer_group": dossier.consumer_group}
+    return {table: [group | row for row in rows] for table, rows in tables.items()}

@@ -32,7 +32,7 @@ from ..observe.in_words import fault_in_words
 from ..rules.cut_off import OUTAGES
 from ..rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
 from .events import event_of, in_short
-from .statuses import NEW, PERSISTING
+from .rows import NEW, PERSISTING
 
 #: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
 #: issue; known issues explain all of it; nothing is there but what is harmless today; it is there
