@@ -18,9 +18,9 @@ from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from ..observe.answers import Answers, asked_answers
 from ..observe.brokers import NoConfig, address_changes, last_change
 from ..observe.in_words import zoned_clock
+from ..observe.what_happened import restarts
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, GroupFindings
-from .events import restarts
 from .health import members_elsewhere
 
 

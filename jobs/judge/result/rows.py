@@ -1,5 +1,6 @@
 """Rows of every report table of a group, from what was found: the one place that makes them."""
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from ...declared.kinds import (
     AUDIT_FAILED,
     FROZEN_PROCESS,
     GROUP_NOT_CONSUMING,
+    INFO,
     MESSAGES_FAIL,
     NOT_AUDITED,
     OFFSETS_GONE,
@@ -120,7 +122,11 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
         table: [_row(case, each) for each in of_queues if each.kind == kind]
         for table, kind in QUEUE_FINDINGS.items()
     }
-    tables["group_faults"] = [_row(case, fault) for fault in found.faults]
+    shown = shown_on_queues(tables)
+    faults = [_row(case, fault) for fault in found.faults]
+    tables["group_faults"] = [
+        row | {"is_finding": is_finding(row, shown[row["topic"]])} for row in faults
+    ]
     graded = chain.from_iterable(tables.values())
     go_on = {row["finding_id"] for row in graded if row["status"] == PERSISTING}
     tables["stacked_client_ids"] = [
@@ -143,6 +149,25 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     tables["allocation_drift"] = [drift.row() for drift in case.drift]
     group = {"cluster": dossier.cluster, "consumer_group": dossier.consumer_group}
     return {table: [group | row for row in rows] for table, rows in tables.items()}
+
+
+def shown_on_queues(tables: Mapping[str, Iterable[Row]]) -> Mapping[str, set[str]]:
+    """The faults that severe findings of queues show, by topic."""
+    shown: dict[str, set[str]] = defaultdict(set)
+    for table, kind in QUEUE_FINDINGS.items():
+        for row in tables[table]:
+            if row["severity"] != INFO:
+                causes = SHOWN_BY_STALLS if kind == STALLED else row["causes"]
+                shown[row["topic"]].update(causes or ())
+    return shown
+
+
+def is_finding(fault: Row, shown: Container[str]) -> bool:
+    """True if a fault counts by itself. Nothing severe is left out: what affects queues and shows
+    on none of them (``shown_on_queues``) does, as GROUP_NOT_CONSUMING.
+    """
+    is_severe = fault["severity"] != INFO and fault["fault"] not in shown
+    return is_severe or not fault["queues_affected"]
 
 
 def _health(case: Case, of_queues: Sequence[QueueFinding | Stall]) -> list[Row]:

@@ -32,7 +32,7 @@ from ..observe.in_words import fault_in_words
 from ..rules.cut_off import OUTAGES
 from ..rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
 from .events import event_of, in_short
-from .rows import NEW, PERSISTING
+from .rows import NEW, PERSISTING, is_finding, shown_on_queues
 
 #: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
 #: issue; known issues explain all of it; nothing is there but what is harmless today; it is there
@@ -103,26 +103,21 @@ def problem_rows(
 ) -> list[Row]:
     """The rows of ``problems`` of a group, but for its names, from its rows in the other tables.
 
-    Sets ``is_finding`` in those of ``group_faults``. ``ended``: by topic and kind when a problem
+    ``ended``: by topic and kind when a problem
     that was over in the run before was last seen. ``offsets``: those of the queues, by topic.
     """
     findings: dict[str, list[FoundRows]] = defaultdict(list)
-    shown: dict[str, set[str]] = defaultdict(set)
     for table, kind in kinds.QUEUE_FINDINGS.items():
-        for topic, each in _findings(kind, _in_order(tables[table])):
-            findings[topic].append(each)
-            if each.is_severe:
-                is_stall = kind == kinds.STALLED
-                shown[topic].update(kinds.SHOWN_BY_STALLS if is_stall else each.causes)
+        for topic, found in _findings(kind, _in_order(tables[table])):
+            findings[topic].append(found)
+    shown = shown_on_queues(tables)
     faults = grouped((row["topic"], row) for row in _in_order(tables["group_faults"]))
     for topic, rows in faults.items():
-        for row in rows:
-            # Nothing severe is left out: what affects queues and shows on none of them counts
-            # itself, as GROUP_NOT_CONSUMING does.
-            is_severe = row["severity"] != kinds.INFO and row["fault"] not in shown[topic]
-            row["is_finding"] = is_severe or not row["queues_affected"]
-            if row["is_finding"]:
-                findings[topic].append(FoundRows(row["fault"], row, (row["fault"],), [row]))
+        findings[topic] += [
+            FoundRows(row["fault"], row, (row["fault"],), [row])
+            for row in rows
+            if is_finding(row, shown[topic])
+        ]
     health = {row["topic"]: row for row in tables["group_health"]}
     rows = []
     for topic in dict.fromkeys((*findings, *faults)):
