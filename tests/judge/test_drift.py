@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.declared.dossier import ReportedQueue
-from jobs.judge.observe.drift import find_drift
+from jobs.judge.observe.holdings_index import find_drift
 from tests.judge.witnesses import AGREED, BROKER, TOPIC, allocated, at, holdings_of, info, log
 
 

@@ -243,12 +243,8 @@ def last_change(
     until: Instant,
 ) -> BrokerChange | None:
     """The last change of the broker between two polls, as far as anything shows it."""
-    changes = (
-        address_change
-        for address_change in address_changes(dossier)
-        if address_change.broker == (broker_name, 0)
-    )
-    moved = [address_change for address_change in changes if since < address_change.since <= until]
+    every = (change for change in address_changes(dossier) if change.broker == (broker_name, 0))
+    moved = [change for change in every if since < change.since <= until]
     if moved:
         change = moved[-1]
         what = Text(
@@ -259,16 +255,14 @@ def last_change(
             now=change.now,
         )
         return BrokerChange(what, is_of_slave=True)
-    of_broker = (absence for absence in absences if absence.broker_name == broker_name)
-    begun = (absence for absence in of_broker if absence.begins <= until)
+    begun = (one for one in absences if one.broker_name == broker_name and one.begins <= until)
     away = [absence for absence in begun if absence.ends is None or absence.ends > since]
     if away:
         last = away[-1]
         serves = last.followed is not None and (last.ends is None or last.ends > until)
         return BrokerChange(last.what, is_of_slave=serves)
-    of_master = (run for run in dossier.polls if run.broker == (broker_name, 0))
-    times = chain.from_iterable(run.times for run in of_master if run.answer == NO_ANSWER)
-    silent = [time for time in times if since <= time <= until]
+    polls = (run for run in dossier.polls if run[:2] == ((broker_name, 0), NO_ANSWER))
+    silent = [time for run in polls for time in run.times if since <= time <= until]
     if not silent:
         return None
     time = zoned_clock(min(silent))
@@ -301,25 +295,18 @@ class NoConfig(NamedTuple):
     @property
     def what(self) -> Text:
         """The answers of the brokers, in words."""
-        values = {
-            "brokers": list_of(sorted(self.broker_names), MOST_NAMES),
-            "since": zoned_clock(self.since),
-        }
-        if self.until is None:
-            what = agreeing(
-                len(self.broker_names),
-                "{brokers} [has|have] no subscription group of this name, and had none since "
-                "{since}",
-                **values,
-            )
-        else:
-            what = agreeing(
-                len(self.broker_names),
+        values = {"brokers": list_of(sorted(self.broker_names), MOST_NAMES)}
+        template = (
+            "{brokers} [has|have] no subscription group of this name, and had none since {since}"
+        )
+        if self.until is not None:
+            values["until"] = zoned_clock(self.until)
+            template = (
                 "{brokers} [has|have] no subscription group of this name since {since}, and had it "
-                "until {until}: it was deleted",
-                **values,
-                until=zoned_clock(self.until),
+                "until {until}: it was deleted"
             )
+        values["since"] = zoned_clock(self.since)
+        what = agreeing(len(self.broker_names), template, **values)
         if not self.unknown:
             return what
         unknown = list_of(sorted(self.unknown), MOST_NAMES)

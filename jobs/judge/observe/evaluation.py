@@ -15,15 +15,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import rebalance_core as core
-from rebalance_core import (
-    ClientList,
-    Member,
-    MessageQueue,
-    RouteBroker,
-    State,
-    StrategyRules,
-    TopicRoute,
-)
+from rebalance_core import Member, MessageQueue, State
 from rebalance_core.findings import Allocation, most_queues
 from rebalance_core.processes import strategies_of
 from rebalance_core.repairs import overridden
@@ -356,7 +348,7 @@ class SituationRow(NamedTuple):
 _Facts = list[Any]
 
 
-def to_row(seen: SeenState, rules: StrategyRules) -> SituationRow:
+def to_row(seen: SeenState, rules: core.StrategyRules) -> SituationRow:
     """The row of a situation; of one that the core cannot be given, the failure is the rest."""
     place, state = seen[:4], seen.state
     if isinstance(state, Failure):
@@ -423,20 +415,20 @@ def from_row(row: SituationRow) -> SeenState:
         consumer_group=row.consumer_group,
         topic=row.topic,
         client_lists=tuple(
-            ClientList(
+            core.ClientList(
                 name, number, tuple(_members(ids.get((name, number), row.client_ids), facts))
             )
             for (name, number), facts in lists
         ),
         topic_routes=tuple(
-            TopicRoute(addr, tuple(_with_queues(brokers, queues.get(addr, row.queues))))
+            core.TopicRoute(addr, tuple(_with_queues(brokers, queues.get(addr, row.queues))))
             for addr, brokers in routes
         ),
     )
     return SeenState(*place, state)
 
 
-def rules_of(row: SituationRow, rules: StrategyRules) -> StrategyRules:
+def rules_of(row: SituationRow, rules: core.StrategyRules) -> core.StrategyRules:
     """The rules by which members whose strategy is known use that of the row, if it has one.
 
     Raises AllocationError for a strategy that is unknown, or not made with such parameters.
@@ -459,7 +451,7 @@ _Use = tuple[str | None, str | None, Sequence[str]]
 
 
 def _strategies(
-    users: Mapping[AllocationStrategy, Collection[str]], rules: StrategyRules
+    users: Mapping[AllocationStrategy, Collection[str]], rules: core.StrategyRules
 ) -> list[_Use]:
     """The strategies in use, that of most clients first. One of no name where none is
     known, where an SDK computes something else under a name, or two have a name alike.
@@ -494,13 +486,13 @@ def _members(client_ids: Sequence[str], facts: _Facts) -> Iterator[Member]:
     return map(Member, client_ids, *columns)
 
 
-def _without_queues(broker: RouteBroker) -> RouteBroker:
+def _without_queues(broker: core.RouteBroker) -> core.RouteBroker:
     """The broker of a route without the number of its queues, where they are in the column."""
     is_there = broker.is_readable and broker.read_queue_nums > 0
     return replace(broker, read_queue_nums=None) if is_there else broker  # type: ignore[arg-type]
 
 
-def _with_queues(brokers: Sequence[RouteBroker], queues: Any) -> Iterator[RouteBroker]:
+def _with_queues(brokers: Sequence[core.RouteBroker], queues: Any) -> Iterator[core.RouteBroker]:
     number = Counter(queue["broker_name"] for queue in queues) if queues is not None else {}
     for broker in brokers:
         is_there = broker.read_queue_nums is not None

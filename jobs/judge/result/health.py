@@ -14,22 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rebalance_core import findings
 from rebalance_core.client_kinds import placeholders_in
 from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of, named_broker, with_commas
-from rebalance_core.findings import (
-    AUDITED,
-    BROADCASTING_GROUP,
-    DUPLICATE,
-    MOST_INT,
-    NO_BROKER_ANSWERED,
-    NO_TOPIC,
-    ORPHANED,
-    QUEUES_CHOSEN,
-    ROUTE_NOT_KNOWN,
-    SHARED_BY_BROKER,
-    STRATEGY_NOT_KNOWN,
-    Evaluation,
-)
+from rebalance_core.findings import Evaluation
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
@@ -86,11 +74,11 @@ def _backlog_columns(
     (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
     """
     not_known = {**TopicBacklog()._asdict(), "queues_without_offsets": None}
-    if end.coverage == BROADCASTING_GROUP:
+    if end.coverage == findings.BROADCASTING_GROUP:
         return not_known
     every = [each for each in dossier.offsets.get(topic, ()) if each.times.size]
     offsets = [each for each in every if shows_what_waits(each, time)]
-    orphans = (each for each in found if each.kind == ORPHANED and each.last_seen >= time)
+    orphans = (each for each in found if each.kind == findings.ORPHANED and each.last_seen >= time)
     orphaned_since = {orphan.queue: orphan.first_seen for orphan in orphans}
     # A stranger chose how many queues a route has: they are counted, never made.
     queues: dict[str, int] = {}
@@ -108,7 +96,7 @@ def _backlog_columns(
     if not queues and not waiting.backlog:  # of which queues, without a route nobody knows
         return not_known
     in_route = sum(queue_id < queues.get(name, 0) for name, queue_id in known)
-    missing = min(sum(queues.values()) - in_route, MOST_INT)
+    missing = min(sum(queues.values()) - in_route, findings.MOST_INT)
     return {**waiting._asdict(), "queues_without_offsets": missing}
 
 
@@ -118,7 +106,11 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
     # A period that shows owners counts over a later one that does not.
     at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
-    audited = (period.snapshots for period, evaluation in covered if evaluation.coverage == AUDITED)
+    audited = (
+        period.snapshots
+        for period, evaluation in covered
+        if evaluation.coverage == findings.AUDITED
+    )
     complete = (evaluation.completeness for _, evaluation in covered if evaluation.shows_owners)
     return {
         "topic": topic,
@@ -132,8 +124,8 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         **_backlog_columns(case.dossier, topic, at_end, end, periods[-1].last_seen, found),
         **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
-        "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
-        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, found),
+        "orphan_queue_minutes": _queue_minutes(findings.ORPHANED, found),
+        "duplicate_queue_minutes": _queue_minutes(findings.DUPLICATE, found),
         "worst_severity": worst(each.severity for each in found) if found else None,
     }
 
@@ -154,7 +146,7 @@ def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
     for numbers in blind:
         coverages = [covered[each][1].coverage for each in numbers]
         since, until = times[numbers[0]], times[numbers[-1] + 1]
-        waits_for_route = numbers[0] == 0 and set(coverages) == {ROUTE_NOT_KNOWN}
+        waits_for_route = numbers[0] == 0 and set(coverages) == {findings.ROUTE_NOT_KNOWN}
         comes_too_late = numbers[-1] + 1 < len(covered) and times[-1] - until < least
         is_late = waits_for_route and not comes_too_late
         late = case.terms.route_max_age_seconds if is_late else 0
@@ -172,7 +164,7 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
         for broker, runs in sorted(answers.items())
         if runs[-1].broker_addr and all(run.answer == NO_ANSWER for run in runs)
     ]
-    if verdict.coverage not in (NO_BROKER_ANSWERED, NO_TOPIC) or not silent:
+    if verdict.coverage not in (findings.NO_BROKER_ANSWERED, findings.NO_TOPIC) or not silent:
         return {}
     where = Text(
         "no list came from {brokers}: check whether the broker can be reached at this address "
@@ -202,7 +194,7 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
     queues = sum(queues for _, queues in set(chain.from_iterable(at_end)))
     reason = Text("no member of any group in the dumps subscribes to the topic")
     row = topic_without_audit(topic, NO_GROUP, reason, times)
-    return row | {"queues": min(queues, MOST_INT)}
+    return row | {"queues": min(queues, findings.MOST_INT)}
 
 
 def topic_without_audit(topic: str, coverage: str, reason: Text, times: Sequence[Instant]) -> Row:
@@ -311,7 +303,12 @@ def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Ro
 #: Fewer messages say nothing of what is usual.
 _FEWEST_MESSAGES = 100
 #: Coverages with which the group has members that share the queues of the topic.
-_HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN, QUEUES_CHOSEN, SHARED_BY_BROKER)
+_HAS_READERS = (
+    findings.AUDITED,
+    findings.STRATEGY_NOT_KNOWN,
+    findings.QUEUES_CHOSEN,
+    findings.SHARED_BY_BROKER,
+)
 #: The polls that make a fact sure: what one shows may be of two moments.
 _SEEN_TWICE = 2
 #: An address that changes so often goes to and fro; one that moved and moved back does not.

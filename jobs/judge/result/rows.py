@@ -8,24 +8,10 @@ from typing import NamedTuple
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ...declared import kinds
 from ...declared.dossier import Dossier, EarlierFinding
 from ...declared.finding_ids import fault_id, finding_id, stall_id
 from ...declared.instants import Instant
-from ...declared.kinds import (
-    AUDIT_FAILED,
-    FROZEN_PROCESS,
-    GROUP_NOT_CONSUMING,
-    INFO,
-    MESSAGES_FAIL,
-    NOT_AUDITED,
-    OFFSETS_GONE,
-    OFFSETS_WENT_BACK,
-    QUEUE_FINDINGS,
-    READ_TWICE,
-    SHOWN_BY_STALLS,
-    STALLED,
-    kind_of,
-)
 from ..arrow_tables import Row
 from ..observe.evaluation import Failure
 from ..rules.case import Case
@@ -44,8 +30,13 @@ RESOLVED = "RESOLVED"
 #: The faults that offsets show.
 BY_OFFSETS = frozenset(
     {
-        *(FROZEN_PROCESS, GROUP_NOT_CONSUMING, OFFSETS_WENT_BACK, OFFSETS_GONE),
-        *(READ_TWICE, MESSAGES_FAIL),
+        *(
+            kinds.FROZEN_PROCESS,
+            kinds.GROUP_NOT_CONSUMING,
+            kinds.OFFSETS_WENT_BACK,
+            kinds.OFFSETS_GONE,
+        ),
+        *(kinds.READ_TWICE, kinds.MESSAGES_FAIL),
     }
 )
 
@@ -89,14 +80,19 @@ def former_findings(
     """
     before = list(earlier)
     shown = {(each.topic, cause) for each in before for cause in each.causes}
-    shown |= {(each.topic, by) for each in before if each.kind == STALLED for by in SHOWN_BY_STALLS}
+    shown |= {
+        (each.topic, by)
+        for each in before
+        if each.kind == kinds.STALLED
+        for by in kinds.SHOWN_BY_STALLS
+    }
     rows = []
     for each in before:
-        is_of_queue = each.kind in QUEUE_FINDINGS.values()
-        decides = polled if each.kind == STALLED or each.kind in BY_OFFSETS else audited
-        status = RESOLVED if each.topic in decides else NOT_AUDITED
-        is_shown = (each.topic, each.kind) in shown or kind_of(each.kind).passes
-        is_row = is_of_queue or (status == NOT_AUDITED and not is_shown)
+        is_of_queue = each.kind in kinds.QUEUE_FINDINGS.values()
+        decides = polled if each.kind == kinds.STALLED or each.kind in BY_OFFSETS else audited
+        status = RESOLVED if each.topic in decides else kinds.NOT_AUDITED
+        is_shown = (each.topic, each.kind) in shown or kinds.kind_of(each.kind).passes
+        is_row = is_of_queue or (status == kinds.NOT_AUDITED and not is_shown)
         if is_row and each.finding_id not in go_on:
             rows.append({**each._asdict(), "status": status})
     return rows
@@ -120,7 +116,7 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     of_queues: list[QueueFinding | Stall] = [*found.queues, *found.stalls]
     tables = {
         table: [_row(case, each) for each in of_queues if each.kind == kind]
-        for table, kind in QUEUE_FINDINGS.items()
+        for table, kind in kinds.QUEUE_FINDINGS.items()
     }
     shown = shown_on_queues(tables)
     faults = [_row(case, fault) for fault in found.faults]
@@ -154,10 +150,10 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
 def shown_on_queues(tables: Mapping[str, Iterable[Row]]) -> Mapping[str, set[str]]:
     """The faults that severe findings of queues show, by topic."""
     shown: dict[str, set[str]] = defaultdict(set)
-    for table, kind in QUEUE_FINDINGS.items():
+    for table, kind in kinds.QUEUE_FINDINGS.items():
         for row in tables[table]:
-            if row["severity"] != INFO:
-                causes = SHOWN_BY_STALLS if kind == STALLED else row["causes"]
+            if row["severity"] != kinds.INFO:
+                causes = kinds.SHOWN_BY_STALLS if kind == kinds.STALLED else row["causes"]
                 shown[row["topic"]].update(causes or ())
     return shown
 
@@ -166,7 +162,7 @@ def is_finding(fault: Row, shown: Container[str]) -> bool:
     """True if a fault counts by itself. Nothing severe is left out: what affects queues and shows
     on none of them (``shown_on_queues``) does, as GROUP_NOT_CONSUMING.
     """
-    is_severe = fault["severity"] != INFO and fault["fault"] not in shown
+    is_severe = fault["severity"] != kinds.INFO and fault["fault"] not in shown
     return is_severe or not fault["queues_affected"]
 
 
@@ -254,8 +250,8 @@ def rows_of_failed(dossier: Dossier, failure: Failure, terms: Terms) -> dict[str
     topics = sorted({topic for each in dossier.list_topics.values() for topic in each}) or [""]
     tables = {
         "group_health": [
-            topic_without_audit(topic, AUDIT_FAILED, reason, times)
-            | {"known_issue": known_coverage(topic, AUDIT_FAILED, terms.known_issues)}
+            topic_without_audit(topic, kinds.AUDIT_FAILED, reason, times)
+            | {"known_issue": known_coverage(topic, kinds.AUDIT_FAILED, terms.known_issues)}
             for topic in (topics if times else ())
         ],
         "former_findings": former_findings(dossier.earlier, (), (), ()),

@@ -17,9 +17,8 @@ from ...declared.instants import SECOND, Instant
 from ...schemas import NO_ANSWER
 from ..observe.brokers import Absence, NoConfig, masters_away, no_config
 from ..observe.core_verdict import QueueKey, Verdict
-from ..observe.drift import Drift, find_drift
 from ..observe.holdings import find_holdings
-from ..observe.holdings_index import HoldingsIndex, index_holdings
+from ..observe.holdings_index import Drift, HoldingsIndex, find_drift, index_holdings
 from ..observe.routes import RouteChange, find_route_changes, queues_of, readable, readable_queues
 from ..observe.situations import Situations
 from ..observe.timeline import (
