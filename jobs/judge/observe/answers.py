@@ -272,12 +272,12 @@ def _dead_since(
     None where too few questions failed. A question that failed before ``earliest`` was lost.
     """
     last_answer = max(question.moment for question in questions if question.answered)
-    later = (
-        question
+    failed = [
+        question.moment
         for question in questions
         if question.moment > last_answer and question.round_ in answered
-    )
-    failed = [request.moment for request in later if request.moment >= earliest]
+        if question.moment >= earliest
+    ]
     if not failed or failed[-1] - failed[0] < _UNANSWERED:
         return None
     return max((last_answer + failed[0]) // 2, earliest)

@@ -250,20 +250,14 @@ class _AtBroker:
 
     def come_and_go(self, moment: Instant) -> bool:
         """True if no channel that is listed then is in another list, nor any of one beside it."""
-        there = [
-            channel
-            for channel in self._channels
-            if channel.first_seen <= moment <= channel.last_seen
-        ]
+        there = [one for one in self._channels if one.first_seen <= moment <= one.last_seen]
         if any(channel.first_seen != channel.last_seen for channel in there):
             return False
-        came, went = (
-            {channel.first_seen for channel in there},
-            {channel.gone_by for channel in there},
-        )
+        came = {channel.first_seen for channel in there}
+        went = {channel.gone_by for channel in there}
         before = [channel for channel in self._channels if channel.gone_by in came]
         after = [channel for channel in self._channels if channel.first_seen in went]
-        beside = [each for each in (before, after) if each]
+        beside = (crowd for crowd in (before, after) if crowd)
         return any(all(channel.is_seen_once for channel in crowd) for crowd in beside)
 
     def _crowd(self, there: Sequence[Channel]) -> _Crowd:
@@ -283,15 +277,13 @@ def _together(channels: Sequence[Channel], expiry: Instant) -> int:
     """
     lasting = [channel for channel in channels if channel.last_seen - expiry > channel.first_seen]
     came = sorted(channel.first_seen for channel in lasting)
-    until = sorted(channel.last_seen - expiry for channel in lasting)
+    left = sorted(channel.last_seen - expiry for channel in lasting)
     of_new = set(came)
-    return max(
-        (
-            bisect_right(came, time) - bisect_right(until, time) + (time not in of_new)
-            for time in {channel.first_seen for channel in channels}
-        ),
-        default=0,
+    processes = (
+        bisect_right(came, time) - bisect_right(left, time) + (time not in of_new)
+        for time in {channel.first_seen for channel in channels}
     )
+    return max(processes, default=0)
 
 
 def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant) -> bool:

@@ -100,10 +100,8 @@ class HoldingsOfTopic:
         # Of two that consume in order, the one that the broker gave no lock waits.
         reading = (one for one in self.holders(queue) if one.activities[queue] != NOT_LOCKED)
         answered = Counter(round_ for holding in reading for round_ in holding.answered)
-        return any(
-            answer_round.is_of_one_phase and answered[answer_round.round_] > 1
-            for answer_round in self.within(time)
-        )
+        rounds = (one for one in self.within(time) if one.is_of_one_phase)
+        return any(answered[one.round_] > 1 for one in rounds)
 
     def is_unheld(self, queue: QueueKey, time: Extent) -> bool:
         """True where in a round of that time all processes answered and none held the queue; of a
@@ -116,13 +114,8 @@ class HoldingsOfTopic:
             around = self.rounds[max(after - 1, 0) : after + 1]
             if len(around) < 2 or around[0].phases.keys() != around[1].phases.keys():
                 return False
-            return all(
-                answer_round.is_complete and answer_round.round_ not in held
-                for answer_round in around
-            )
-        return any(
-            answer_round.is_complete and answer_round.round_ not in held for answer_round in within
-        )
+            return all(one.is_complete and one.round_ not in held for one in around)
+        return any(one.is_complete and one.round_ not in held for one in within)
 
     def is_settled(self, time: Extent) -> bool:
         """True if a round of that time shows for sure what the processes hold."""
@@ -147,10 +140,8 @@ class HoldingsOfTopic:
             refutes = answer_round.tells_all if is_duplicate else answer_round.is_settled and number
             if answer_round.is_of_one_phase and (shows or refutes):
                 shown.append((shows, answer_round))
-        runs = [
-            (shows, [answer_round for _, answer_round in of_run])
-            for shows, of_run in groupby(shown, key=itemgetter(0))
-        ]
+        by_shown = groupby(shown, key=itemgetter(0))
+        runs = [(shows, [one for _, one in of_run]) for shows, of_run in by_shown]
         return [
             Refuted(
                 of[0].moment if before else max(of[0].phase.first_seen, time.first_seen),
@@ -343,11 +334,7 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
     views = [view.queues for view in holding.computed]
     if holding.has_lengths_of_phase:
         lengths = holding.run.queue_count, holding.run.client_count
-        views = [
-            computed_share.queues
-            for computed_share in holding.computed
-            if computed_share.lengths == lengths
-        ] or views
+        views = [view.queues for view in holding.computed if view.lengths == lengths] or views
     possible = frozenset[QueueKey]().union(*views)
     due = possible.intersection(*views) if holding.process.is_log else possible
     for queue in sorted(held - possible):

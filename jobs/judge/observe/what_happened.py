@@ -134,13 +134,11 @@ def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterato
     for topic, periods in by_topic.items():
         differing = [_that_differ(period.situation.routes) for period in periods]
         for addr in sorted(set().union(*differing)):
-            gave_others = [addr in addrs for addrs in differing]
-            runs = [
-                (is_other, [period for period, _ in run])
-                for is_other, run in groupby(
-                    zip(periods, gave_others, strict=True), key=itemgetter(1)
-                )
+            gave = [
+                (addr in addrs, period) for addrs, period in zip(differing, periods, strict=True)
             ]
+            by_gift = groupby(gave, key=itemgetter(0))
+            runs = [(is_other, [period for _, period in run]) for is_other, run in by_gift]
             for (is_other, run), following in zip_longest(runs, runs[1:]):
                 begins, last_seen = run[0].first_seen, run[-1].last_seen
                 if not is_other or last_seen - begins < _LEAST_DIFFERENCE:
