@@ -6,7 +6,6 @@ history as the published tables have.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -92,8 +91,8 @@ class Moment:
         """The queues that each client id holds, where each process answered; else nothing."""
         topic = self.state.topic
         reported = {
-            last_report.client_id: [MessageQueue(topic, *queue) for queue in last_report.queues]
-            for last_report in self.held
+            report.client_id: [MessageQueue(topic, *queue) for queue in report.queues]
+            for report in self.held
         }
         listed = [of_list.members for of_list in self.state.client_lists]
         is_one_each = all(len({m.client_id for m in each}) == len(each) for each in listed)
@@ -150,18 +149,14 @@ def find_moments(
     judged = judge(case)
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
-        queues = {
-            table: [
-                row
-                for row in judged[table]
-                if row["topic"] == each and row["first_seen"] <= snapshot_time <= row["last_seen"]
-            ]
+        wrong = [
+            (table, row)
             for table in QUEUE_FINDINGS
-        }
-        backlog, backlog_old, backlog_at = _backlog(
-            dossier, each, snapshot_time, queues["orphaned_queues"]
-        )
-        wrong = list(chain.from_iterable(queues.values()))
+            for row in judged[table]
+            if row["topic"] == each and row["first_seen"] <= snapshot_time <= row["last_seen"]
+        ]
+        orphans = [row for table, row in wrong if table == "orphaned_queues"]
+        backlog, backlog_old, backlog_at = _backlog(dossier, each, snapshot_time, orphans)
         moments += [
             Moment(
                 cluster=dossier.cluster,
@@ -174,7 +169,7 @@ def find_moments(
                 backlog=backlog,
                 backlog_old=backlog_old,
                 backlog_at=backlog_at,
-                read=_read(dossier, each, snapshot_time, wrong, terms),
+                read=_read(dossier, each, snapshot_time, [row for _, row in wrong], terms),
                 computed=_computed(evaluated[period.situation.situation_id]),
                 snapshots=(times[0], times[-1]),
                 masking=terms.masking,
@@ -213,13 +208,12 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
         for said_at, _ in run.times
         if said_at is not None and since <= said_at <= until
     ]
-    in_time = sorted(reported, key=itemgetter(0))
-    last = {(run.client_id, run.start_timestamp): (said_at, run) for said_at, run in in_time}
-    by_process = sorted(last.items(), key=lambda each: (each[0][0], each[0][1] or 0))
-    return tuple(
-        LastReport(client_id, said_at, tuple(sorted(ProcessReport(run).activities.get(topic, ()))))
-        for (client_id, _), (said_at, run) in by_process
-    )
+    last: dict[tuple[str, Instant], LastReport] = {}
+    for said_at, run in sorted(reported, key=itemgetter(0)):
+        queues = tuple(sorted(ProcessReport(run).activities.get(topic, ())))
+        process = run.client_id, run.start_timestamp or 0
+        last[process] = LastReport(run.client_id, said_at, queues)
+    return tuple(report for _, report in sorted(last.items()))
 
 
 def _backlog(
@@ -251,7 +245,10 @@ def _read(
     that; of another from ``persistence_seconds`` before the moment until so long after it.
     """
     around = terms.persistence_seconds * SECOND
-    times = {(row["broker_name"], row["queue_id"]): _time_of(row) for row in wrong}
+    times = {
+        (row["broker_name"], row["queue_id"]): (row["first_seen"], row["last_seen"])
+        for row in wrong
+    }
     advancing = caught_up = 0
     offsets = dossier.offsets.get(topic, ())
     for offset in offsets:
@@ -261,7 +258,3 @@ def _read(
         elif (place := last_up_to(offset, at)) >= 0 and not offset.waiting[place]:
             caught_up += 1
     return ReadQueues(advancing, caught_up) if offsets else None
-
-
-def _time_of(row: Row) -> tuple[Instant, Instant]:
-    return row["first_seen"], row["last_seen"]

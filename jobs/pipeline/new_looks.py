@@ -56,7 +56,7 @@ from .group_audit import read_dossiers_of
 from .inputs import Inputs
 
 #: Kinds that running infos alone show (docs/collect), as findings or as causes; those that they
-#: show where no heartbeat came; and by offsets, besides what ``judge/result/statuses.py`` has.
+#: show where no heartbeat came; and by offsets, besides what ``judge/result/rows.py`` has.
 _BY_RUNNING_INFOS = frozenset(
     {QUEUE_NOT_HELD, ALLOCATES_OTHERWISE, CLIENT_NOT_ANSWERING, "STRATEGY_MISMATCH"}
 )

@@ -1,4 +1,15 @@
-"""dossier -> what happened to the brokers: masters that were away, addresses that changed."""
+"""dossier -> what happened to the brokers: masters that were away, addresses that changed; and the
+time since which none has a configuration of the group.
+
+``deleteSubGroup`` leaves the offsets, unless it is asked to remove them
+(``AdminBrokerProcessor.deleteSubscriptionGroup`` 5.3.3, ``cleanOffset``): messages wait by the
+numbers, and nobody is missing. A broker that creates groups by itself
+(``autoCreateSubscriptionGroup``, the default) has it again as soon as a client of it sends a
+heartbeat or pulls (``SubscriptionGroupManager.findSubscriptionGroupConfig`` 4.9.4 to 5.3.3).
+Another one refuses each pull (SUBSCRIPTION_GROUP_NOT_EXIST, ``PullMessageProcessor``), and 5.x
+leaves such a group out of each heartbeat (``ClientManageProcessor.heartBeat`` 5.1.4 and 5.3.3, not
+4.9.8): its list drops members that live.
+"""
 
 from bisect import bisect_right
 from collections import defaultdict

@@ -1,4 +1,13 @@
-"""The core's verdict on a situation, as the rules of time read it."""
+"""The core's verdict on a situation, as the rules of time read it; and its allocations as rows of
+the table ``allocations``, and back.
+
+A row is of one client under one view. Where the brokers agree there is one view, of weight 1; where
+they differ, one for each distinct pair of lists, with its brokers and its weight.
+
+A large group has too many to keep each as an object: they are columns from the moment the core
+gives them, packed as soon as they are written, and objects again only where a rule compares
+neighbours in time.
+"""
 
 from __future__ import annotations
 

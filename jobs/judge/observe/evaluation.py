@@ -1,8 +1,12 @@
 """situations -> the core's verdict on each, once however often it was so.
 
 Each situation becomes a state of the core, with the lists that it names. In one process it is
-evaluated as it is; on Spark it is a row (``situation_rows``) of the pandas UDF
-``recompute_allocations``.
+evaluated as it is; on Spark it is a row of ``situations``, which the pandas UDF
+``recompute_allocations`` gets: what a person reads of it, in columns.
+
+What is in a column is not in the rest, which travels packed beside it: the core computes from the
+columns. All brokers list the same in nearly all situations, and all nameservers give the same
+queues, so a row has one list and one route, and those that differ beside them.
 """
 
 import json

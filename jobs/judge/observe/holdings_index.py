@@ -1,4 +1,11 @@
-"""holdings -> index: what the processes had of a topic, by queue, by time and by round."""
+"""holdings -> index: what the processes had of a topic, by queue, by time and by round; and drift:
+what clients held, or computed, against what was computed for them.
+
+A client computes its share and then has to get it: a broker that it cannot reach, a lock that it
+is not given, an offset that cannot be read, and it holds less than its share. Just after a change
+it holds what it had before. A log shows more: what the client itself computed, and from lists of
+which lengths. A result that no view gives comes from lists that no broker has, or not at all.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter

@@ -2,6 +2,10 @@
 
 Where the members' strategy is not known, or they choose their queues, no owners are computed. Such
 a phase is in the timeline all the same: what the members hold is judged in it.
+
+Its phases show when the queues changed hands, and between whom. A client that joins, leaves or is
+dropped, a queue count that changes: for up to 20 s (50 s after a change of the route) the clients
+still hold what they had before. What is found in that time is the change, and no fault of it.
 """
 
 from bisect import bisect_left, bisect_right

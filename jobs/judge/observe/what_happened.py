@@ -29,7 +29,7 @@ from ...declared.instants import SECOND, Instant, together
 from ...schemas import RUNNING_INFO
 from ..times.intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
 from .brokers import Absence, address_changes, topics_by_broker
-from .in_words import zoned_clock
+from .in_words import version_name, zoned_clock
 from .routes import RouteChange, readable_queues
 from .situations import Period
 
@@ -145,15 +145,13 @@ def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterato
                     continue
                 ends = following[1][0].first_seen if following else None
                 lacks = _lacking(addr, run[-1].situation.routes)
-                what = Text(
-                    "nameserver {namesrv} gave different routes from the others", namesrv=addr
-                )
+                template = "nameserver {namesrv} gave different routes from the others"
                 why = Text("its routes have different queues")
                 if lacks:
                     why = Text("its routes lack {brokers}", brokers=with_commas(lacks))
+                happened = begins, last_seen, ends, Text(template, namesrv=addr), why
                 about = tuple(lacks), frozenset({topic})
-                kind = kinds.NAMESERVERS_DIFFER
-                yield Event(kind, addr, begins, last_seen, ends, what, why, *about)
+                yield Event(kinds.NAMESERVERS_DIFFER, addr, *happened, *about)
 
 
 def _that_differ(routes: Sequence[tuple[str, Sequence[RouteBroker]]]) -> list[str]:
@@ -177,20 +175,16 @@ def addresses_that_changed(
 ) -> Iterator[Event]:
     """Each time that a broker was asked at another address from then on; ``topics``: by broker."""
     for (name, broker_id), begins, before, now, is_switch in address_changes(dossier):
+        addresses = {"before": before, "now": now}
         what = Text("the address of {broker} changed", broker=named_broker(name, broker_id))
         why = Text(
             "its address was {before} and is now {now}: a client that holds the old address finds "
             "the new one with its next route, within 30 s",
-            before=before,
-            now=now,
+            **addresses,
         )
         if is_switch:
-            what = Text(
-                "the master of {broker} changed from {before} to {now}",
-                broker=name,
-                before=before,
-                now=now,
-            )
+            template = "the master of {broker} changed from {before} to {now}"
+            what = Text(template, broker=name, **addresses)
             why = Text(
                 "a slave became the master: a client finds it with its next route, within 30 s"
             )
@@ -251,17 +245,17 @@ def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
     Two processes that share an id are reported by turns, which is not a restart.
     """
     shown = grouped(
-        ((run.client_id, run.start_timestamp), each)
+        ((run.client_id, run.start_timestamp), snapshot)
         for run in clients
         if run.source == RUNNING_INFO and run.start_timestamp is not None
-        for each, _ in run.times
-        if each is not None
+        for snapshot, _ in run.times
+        if snapshot is not None
     )
-    in_time = [(client_id, min(each), max(each)) for (client_id, _), each in sorted(shown.items())]
+    in_time = [(client_id, min(seen), max(seen)) for (client_id, _), seen in sorted(shown.items())]
     return [
-        (since, client_id)
-        for (before, _, until), (client_id, since, _) in pairwise(in_time)
-        if before == client_id and until < since
+        (first_seen, client_id)
+        for (before, _, last_seen), (client_id, first_seen, _) in pairwise(in_time)
+        if before == client_id and last_seen < first_seen
     ]
 
 
@@ -294,7 +288,7 @@ def members_that_changed(
         (later.since, one.client_ids - later.client_ids)
         for one, later in pairwise(in_time)
         if not one.client_ids <= later.client_ids
-        or not any(each <= later.since <= each + FOLLOW_TIME for each in began)
+        or not any(came <= later.since <= came + FOLLOW_TIME for came in began)
     ]
     steps = [*left, *[(at, frozenset({client_id})) for at, client_id in restarted]]
     since = [listed.since for listed in in_time]
@@ -314,7 +308,7 @@ def members_that_changed(
         came_back = frozenset().union(*[ids for _, ids in of_one]) & before & now
         again = came_back | {client_id for at, client_id in restarted if begins <= at <= ends}
         without = _without_members(in_time, snapshots, begins, ends)
-        if not without:
+        if without[0] is None:
             came_back = frozenset(each for each in came_back if parse_client_id(each).can_collide)
         gone, new = len(before - now), len(now - before)
         replaced = min(gone, new) + len(came_back)
@@ -322,9 +316,7 @@ def members_that_changed(
             replaced = max(replaced, gone, new)
         is_deploy = was == is_ or 2 * replaced >= min(len(before), len(now)) > 0
         is_restless = any(first <= ends and begins <= last for first, last in unsteady)
-        is_of_one_round = (
-            not is_deploy and now < before and bool(snapshots) and ends == snapshots[-1]
-        )
+        is_of_one_round = not is_deploy and now < before and [ends] == [*snapshots[-1:]]
         if is_restless or is_of_one_round or (is_deploy and not replaced):
             continue
         kind, changed = kinds.GROUP_SCALED, None
@@ -343,14 +335,13 @@ def members_that_changed(
         why = with_commas([Text(template, number=number) for template, number in changes if number])
         if changed:
             why = joined([why, Text("it changed {changes}", changes=changed)])
-        emptied, filled = without or (None, None)
         times, about = (begins, ends, ends), ((), frozenset[str]())
-        yield Event(kind, group, *times, what, why, *about, emptied, filled, changed)
+        yield Event(kind, group, *times, what, why, *about, *without, changed)
 
 
 def _without_members(
     in_time: Sequence[ListedIds], snapshots: Sequence[Instant], begins: Instant, ends: Instant
-) -> tuple[Instant, Instant | None] | tuple[()]:
+) -> tuple[Instant | None, Instant | None]:
     """The first time within these in which the group had no member: since when, and until when.
 
     Over snapshots that follow each other for more than 30 s: a broker that has just restarted knows
@@ -362,16 +353,13 @@ def _without_members(
         is_long = last - one.since > HEARTBEAT_INTERVAL
         if begins <= one.since <= ends and not one.client_ids and is_long:
             return one.since, until
-    return ()
+    return None, None
 
 
 # ---------------------------------------------------------------- what a deploy changed
 
 #: The number of values of one fact that are named.
 _MOST_VALUES = 3
-#: ``MQVersion.V4_0_0``; from there on each version has a number for its snapshot and one for its
-#: release, ten patches a minor and ten minors a major version (4.0.0 to 5.9.9, in 5.3.3).
-_VERSION_4_0_0, _OF_A_MINOR, _OF_A_MAJOR = 213, 20, 200
 
 #: The templates of what changed, by fact, in their order.
 _CHANGED = {
@@ -407,8 +395,8 @@ def _changed_with(
     A fact of which nothing is known on one side says nothing, nor does a subscription that one
     side has from another source.
     """
-    before = _values(dossier, old, None, begins)
-    now = _values(dossier, new, ends, None)
+    before = _values(dossier, old, begins, is_before=True)
+    now = _values(dossier, new, ends, is_before=False)
     found: list[Text] = []
     for fact, template in _CHANGED.items():
         was, is_ = before.get(fact, ()), now.get(fact, ())
@@ -418,25 +406,22 @@ def _changed_with(
 
 
 def _values(
-    dossier: Dossier, client_ids: Collection[str], since: Instant | None, until: Instant | None
+    dossier: Dossier, client_ids: Collection[str], moment: Instant, *, is_before: bool
 ) -> dict[str, list[Any]]:
     """The values of each fact that is known of these members, as the latest of each broker's last
-    list before ``until``, or first one from ``since`` on, has them, and their running infos of that
-    time: a list that came before a running info has the strategy that was.
+    list before the moment, or first one from it on, has them, and their running infos of that time:
+    a list that came before a running info has the strategy that was.
     """
-
-    def is_within(time: Instant) -> bool:
-        return (since is None or time >= since) and (until is None or time < until)
-
     found: dict[str, set[Any]] = {}
-    brokers = grouped(
-        (run.broker, (time, run.answer))
+    sources: set[str | None] = set()
+    nearest = grouped(
+        (run.broker, (run.times[place], run.answer))
         for run in dossier.polls
         if run.answer in dossier.list_records
-        for time in _nearest(run.times, since, until)
+        for place in [bisect_left(run.times, moment) - is_before]
+        if 0 <= place < len(run.times)
     )
-    sources: set[str | None] = set()
-    lists = sorted(max(each) if since is None else min(each) for each in brokers.values())
+    lists = sorted(max(each) if is_before else min(each) for each in nearest.values())
     latest = {
         _client_id(record): list_id
         for _, list_id in lists
@@ -453,22 +438,12 @@ def _values(
     for run in dossier.clients:
         times = (time for time, _ in run.times if time is not None)
         is_asked = run.source == RUNNING_INFO and run.client_id in client_ids
-        if is_asked and any(map(is_within, times)):
+        if is_asked and any((time < moment) is is_before for time in times):
             facts = {"consume_type": run.consume_type, "consume_orderly": run.consume_orderly}
             _add(found, facts)
     if len(sources) != 1:
         found.pop("subscriptions", None)
     return {fact: sorted(values, key=repr) for fact, values in found.items()}
-
-
-def _nearest(
-    times: Sequence[Instant], since: Instant | None, until: Instant | None
-) -> Sequence[Instant]:
-    """The first of these times from ``since`` on; without it the last one before ``until``."""
-    if since is not None:
-        return times[(place := bisect_left(times, since)) : place + 1]
-    end = len(times) if until is None else bisect_left(times, until)
-    return times[max(end - 1, 0) : end]
 
 
 def _add(found: dict[str, set[Any]], facts: Mapping[str, Any]) -> None:
@@ -480,44 +455,20 @@ def _add(found: dict[str, set[Any]], facts: Mapping[str, Any]) -> None:
 
 def _topics(subscriptions: Iterable[Any] | None, group: str) -> tuple[tuple[str, str], ...]:
     """The topics, each with its filter, but for the group's own retry topic."""
-    return tuple(
-        sorted(
-            (topic, expression or "*")
-            for topic, _, expression in subscriptions or ()
-            if not is_own_retry_topic(topic, group)
-        )
-    )
+    every = ((topic, expression or "*") for topic, _, expression in subscriptions or ())
+    return tuple(sorted(each for each in every if not is_own_retry_topic(each[0], group)))
 
 
 def _in_words(fact: str, values: Iterable[Any]) -> str:
-    return list_of(list(_each_in_words(fact, values)), _MOST_VALUES)
-
-
-def _each_in_words(fact: str, values: Iterable[Any]) -> Iterator[str]:
-    for value in values:
+    def in_words(value: Any) -> Any:
         if fact == "version":
-            yield version_name(value)
-        elif fact == "subscriptions":
-            topics = (
-                t if tags == "*" else Text("{t} ({tags})", t=t, tags=tags) for t, tags in value[1]
-            )
-            # A member that has all its queues by assign() subscribes to none.
-            yield list_of(list(topics), _MOST_VALUES) or Text("no topic")
-        else:
-            yield _WORDS.get((fact, value), value)
+            return version_name(value)
+        if fact != "subscriptions":
+            return _WORDS.get((fact, value), value)
+        topics = [
+            t if tags == "*" else Text("{t} ({tags})", t=t, tags=tags) for t, tags in value[1]
+        ]
+        # A member that has all its queues by assign() subscribes to none.
+        return list_of(topics, _MOST_VALUES) or Text("no topic")
 
-
-def version_name(ordinal: int) -> str:
-    """The version of an ordinal of ``MQVersion``; the number where that has none.
-
-    >>> version_name(401), version_name(479), version_name(402), version_name(4)
-    ('4.9.4', '5.3.3', '4.9.5-SNAPSHOT', '4')
-    """
-    number = ordinal - _VERSION_4_0_0
-    if not 0 <= number < 2 * _OF_A_MAJOR:
-        return str(ordinal)
-    # The snapshot of a version comes before its release.
-    is_snapshot, number = number % 2, number + number % 2
-    major, minor = 4 + number // _OF_A_MAJOR, number % _OF_A_MAJOR // _OF_A_MINOR
-    name = f"{major}.{minor}.{number % _OF_A_MINOR // 2}"
-    return f"{name}-SNAPSHOT" if is_snapshot else name
+    return list_of(list(map(in_words, values)), _MOST_VALUES)

@@ -1,10 +1,12 @@
 """periods -> group_health, state_runs, unreadable_queues: the rows of every topic that was seen,
-whether or not the group could be recomputed; and how long a round of questions takes.
+whether or not the group could be recomputed; and how long a round of questions takes. What is worth
+a line beside the findings, and is no alarm, is a sentence with its numbers in the reason.
 
 Brokers that are asked a minute apart are compared as they were a minute apart. What changed in
 between is followed (see ``membership``), but nothing shorter than a round can be seen.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from decimal import ROUND_HALF_UP, Decimal
@@ -139,21 +141,20 @@ def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
     while something can last after it.
     """
     times = [*(period.first_seen for period, _ in covered), covered[-1][0].last_seen]
-    runs = groupby(range(len(covered)), lambda number: covered[number][1].shows_owners)
-    blind = [list(numbers) for shows, numbers in runs if not shows]
     lasting = []
-    least = case.persistence_seconds * SECOND
-    for numbers in blind:
-        coverages = [covered[each][1].coverage for each in numbers]
-        since, until = times[numbers[0]], times[numbers[-1] + 1]
-        waits_for_route = numbers[0] == 0 and set(coverages) == {findings.ROUTE_NOT_KNOWN}
-        comes_too_late = numbers[-1] + 1 < len(covered) and times[-1] - until < least
-        is_late = waits_for_route and not comes_too_late
-        late = case.terms.route_max_age_seconds if is_late else 0
-        if until - since >= max(case.persistence_seconds, late, 1) * SECOND:
-            lasting.append((until - since, since, until, coverages[0]))
-    _, begins, ends, coverage = max(lasting, default=(0, None, None, None))
-    return dict(zip(UNAUDITED, (coverage, begins, ends), strict=True))
+    for shows, run in groupby(range(len(covered)), lambda number: covered[number][1].shows_owners):
+        first, *others = run
+        last = [first, *others][-1]
+        coverages = [evaluation.coverage for _, evaluation in covered[first : last + 1]]
+        begins, ends = times[first], times[last + 1]
+        waits_for_route = first == 0 and set(coverages) == {findings.ROUTE_NOT_KNOWN}
+        left = times[-1] - ends
+        comes_too_late = last + 1 < len(covered) and left < case.persistence_seconds * SECOND
+        late = case.terms.route_max_age_seconds * (waits_for_route and not comes_too_late)
+        if not shows and ends - begins >= max(case.persistence_seconds, late, 1) * SECOND:
+            lasting.append((ends - begins, begins, ends, coverages[0]))
+    _, *times_of_longest, coverage = max(lasting, default=(0, None, None, None))
+    return dict(zip(UNAUDITED, (coverage, *times_of_longest), strict=True))
 
 
 def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
@@ -201,9 +202,7 @@ def topic_without_audit(topic: str, coverage: str, reason: Text, times: Sequence
     """The row of ``group_health`` of a topic of which nothing was recomputed; ``times``: the
     snapshots that show it, ascending. Of the group nothing is known.
     """
-    optional = (
-        field.name for field in GROUP_HEALTH.schema if field.nullable and field.name != TEXTS
-    )
+    optional = {field.name for field in GROUP_HEALTH.schema if field.nullable} - {TEXTS}
     return {
         **dict.fromkeys(optional),
         **_NOTHING,
@@ -366,9 +365,8 @@ def _does_not_move(queues: Sequence[QueueOffsets], seconds: int) -> Iterator[Tex
 def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
     """Notes that all that came to a topic is in one queue: one consumer has all the work."""
     queues = [offsets for offsets in queues if not is_retry_topic(offsets.topic)]
-    written = [
-        (offsets, came) for offsets in queues if (came := int(steps(offsets.broker_offsets).sum()))
-    ]
+    counted = ((offsets, int(steps(offsets.broker_offsets).sum())) for offsets in queues)
+    written = [(offsets, came) for offsets, came in counted if came]
     if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST_MESSAGES:
         ((queue, came),) = written
         yield Text(
@@ -407,7 +405,7 @@ def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
 
     Worked example: at one poll the offset is 40 ahead, at the next one 60 behind.
     """
-    found: dict[str, dict[QueueKey, int]] = {}
+    found: dict[str, dict[QueueKey, int]] = defaultdict(dict)
     for offsets in queues:
         ahead = offsets.consumer_offsets - offsets.broker_offsets
         others = np.flatnonzero(ahead <= 0)
@@ -426,22 +424,16 @@ def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
         if start and not any(one.is_within(offsets.times[start - 1], times[0]) for one in away):
             before = offsets.broker_offsets[start - 1]
             why = "LOST" if since.max() < before else "SET" if since.min() >= before else why
-        queue = offsets.broker_name, offsets.queue_id
-        found.setdefault(why, {})[queue] = int(ahead[-1])
+        found[why][offsets.broker_name, offsets.queue_id] = int(ahead[-1])
     for why, of_queues in found.items():
-        yield Text(
-            _BEYOND[why],
-            messages=max(of_queues.values()),
-            queues=queues_in_words(of_queues),
-        )
+        messages, where = max(of_queues.values()), queues_in_words(of_queues)
+        yield Text(_BEYOND[why], messages=messages, queues=where)
 
 
 def _placeholders(dossier: Dossier) -> Iterator[Text]:
     """Placeholders in client ids that nothing replaced, also where each id is used once."""
-    ids = {
-        client_id for listed in dossier.list_members.values() for client_id in listed().client_ids
-    }
-    if found := placeholders_in(ids):
+    ids = chain.from_iterable(listed().client_ids for listed in dossier.list_members.values())
+    if found := placeholders_in(set(ids)):
         yield Text(
             "client ids contain {placeholders}, a placeholder that nothing replaced: processes "
             "with the same id read the same queues, and nobody reads the others",
@@ -452,21 +444,15 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
 def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
     """The members that a group has in other clusters while it has none in this one."""
     if dossier.is_offline and dossier.elsewhere:
+        template = "cluster {cluster} has {members} [member|members] at {time}"
         clusters = [
-            agreeing(
-                last.members,
-                "cluster {cluster} has {members} [member|members] at {time}",
-                cluster=cluster,
-                members=last.members,
-                time=zoned_clock(last.time),
-            )
-            for cluster, last in sorted(dossier.elsewhere.items())
+            agreeing(number, template, cluster=cluster, members=number, time=zoned_clock(time))
+            for cluster, (number, time) in sorted(dossier.elsewhere.items())
         ]
+        more = ("more cluster has members", "more clusters have members")
         yield Text(
             "no broker of this cluster lists a member, while {clusters}",
-            clusters=list_of(
-                clusters, MOST_NAMES, ("more cluster has members", "more clusters have members")
-            ),
+            clusters=list_of(clusters, MOST_NAMES, more),
         )
 
 

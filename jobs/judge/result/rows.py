@@ -1,4 +1,10 @@
-"""Rows of every report table of a group, from what was found: the one place that makes them."""
+"""Rows of every report table of a group, from what was found: the one place that makes them.
+
+What is new, goes on or ended follows from the open findings of the run before, which are parts of
+the dossier, like the runs of any witness. NEW and PERSISTING are with the findings; what is
+RESOLVED, or was not audited this time, is in ``former_findings``. The run before is that of the
+last earlier date, whenever either was published: a late night leaves the chain whole.
+"""
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
