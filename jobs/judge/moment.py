@@ -181,9 +181,8 @@ def find_moments(
 
 
 def _computed(verdict: Verdict) -> frozenset[tuple[str, QueueKey]] | None:
-    if not verdict.verdict.shows_owners:
-        return None
-    return frozenset((finding.kind, finding.queue) for finding in verdict.findings)
+    wrong = frozenset((finding.kind, finding.queue) for finding in verdict.findings)
+    return wrong if verdict.verdict.shows_owners else None
 
 
 def _held_since(case: Case, period: Period, until: Instant) -> Instant:
@@ -208,12 +207,12 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
         for said_at, _ in run.times
         if said_at is not None and since <= said_at <= until
     ]
-    last: dict[tuple[str, Instant], LastReport] = {}
-    for said_at, run in sorted(reported, key=itemgetter(0)):
-        queues = tuple(sorted(ProcessReport(run).activities.get(topic, ())))
-        process = run.client_id, run.start_timestamp or 0
-        last[process] = LastReport(run.client_id, said_at, queues)
-    return tuple(report for _, report in sorted(last.items()))
+    in_time = sorted(reported, key=itemgetter(0))
+    last = {(run.client_id, run.start_timestamp or 0): (said_at, run) for said_at, run in in_time}
+    return tuple(
+        LastReport(client_id, said_at, tuple(sorted(ProcessReport(run).activities.get(topic, ()))))
+        for (client_id, _), (said_at, run) in sorted(last.items())
+    )
 
 
 def _backlog(

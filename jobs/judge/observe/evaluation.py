@@ -73,18 +73,17 @@ class ListPart(NamedTuple):
         return (client_id in self.client_ids) == self.only
 
 
-def listed(situation: TopicSituation) -> list[ListPart]:
+def listed(situation: TopicSituation) -> Iterator[ListPart]:
     """The lists that the brokers gave, part by part: see ``membership.Patch``."""
-    parts: list[ListPart] = []
     for broker, answer in situation.answers:
         patches = [patch for patch in situation.patches if patch.broker == broker]
         if any(patch.later == NOT_ONLINE for patch in patches):
             continue
         if answer not in (NOT_ONLINE, NO_ANSWER):
             replaced = chain.from_iterable(patch.client_ids for patch in patches)
-            parts.append(ListPart(broker, answer, tuple(replaced)))
-        parts += [ListPart(broker, patch.later, patch.client_ids, only=True) for patch in patches]
-    return parts
+            yield ListPart(broker, answer, tuple(replaced))
+        for patch in patches:
+            yield ListPart(broker, patch.later, patch.client_ids, only=True)
 
 
 class TopicSubscriptions:
@@ -104,10 +103,7 @@ class TopicSubscriptions:
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
         if id(subscriptions) not in self._found:
             # The first of equal topics counts.
-            by_topic = {
-                subscription[0]: tuple(subscription[1:])
-                for subscription in reversed(subscriptions or ())
-            }
+            by_topic = {topic: tuple(rest) for topic, *rest in reversed(subscriptions or ())}
             self._found[id(subscriptions)] = subscriptions, by_topic
         return self._found[id(subscriptions)][1].get(topic)
 
@@ -281,14 +277,9 @@ def at_once(states: Iterable[SeenState]) -> Iterator[list[SeenState]]:
 def evaluate(states: Iterable[SeenState], rules: core.StrategyRules) -> Verdicts:
     """The core's verdicts on some situations."""
     some = list(states)
-    verdicts, allocations = zip(
-        *(evaluate_one(seen_state, rules) for seen_state in some), strict=True
-    )
-    return Verdicts(
-        [seen_state.state_id for seen_state in some],
-        verdicts,
-        allocation_rows([seen_state[:4] for seen_state in some], allocations),
-    )
+    verdicts, allocations = zip(*(evaluate_one(seen, rules) for seen in some), strict=True)
+    rows = allocation_rows([seen[:4] for seen in some], allocations)
+    return Verdicts([seen.state_id for seen in some], verdicts, rows)
 
 
 def evaluate_one(
@@ -312,17 +303,18 @@ def to_verdict(evaluation: core.Evaluation, situation: core.Situation) -> Verdic
         verdict=replace(evaluation, findings=(), allocations=()),
         nameservers=len(situation.state.topic_routes),
         findings=tuple(
-            _found_queue(finding, causes.names(finding)) for finding in evaluation.findings
+            FoundQueue(
+                found.kind,
+                (found.queue.broker_name, found.queue.queue_id),
+                found.certainty,
+                found.probability,
+                found.claimants,
+                causes.names(found),
+                is_assumed=found.is_assumed,
+            )
+            for found in evaluation.findings
         ),
         faults=core.find_faults(situation, evaluation, causes),
-    )
-
-
-def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
-    queue, likely = (found.queue.broker_name, found.queue.queue_id), found.probability
-    return FoundQueue(
-        *(found.kind, queue, found.certainty, likely, found.claimants, causes),
-        is_assumed=found.is_assumed,
     )
 
 
@@ -357,10 +349,7 @@ def to_row(seen: SeenState, rules: core.StrategyRules) -> SituationRow:
     place, state = seen[:4], seen.state
     if isinstance(state, Failure):
         return SituationRow(*place, None, None, None, (), (), (), (), 0, None, _packed(state))
-    ids = {
-        client_list.broker: tuple(m.client_id for m in client_list.members)
-        for client_list in state.client_lists
-    }
+    ids = {of.broker: tuple(m.client_id for m in of.members) for of in state.client_lists}
     ((client_ids, _),) = Counter(ids.values()).most_common(1) or [((), 0)]
     routes = {}
     if is_divided := most_queues(state) <= rules.most_queues:
@@ -368,9 +357,7 @@ def to_row(seen: SeenState, rules: core.StrategyRules) -> SituationRow:
     given = list(routes.values())
     queues = max(given, key=given.count) if given else None
     strategies = _strategies(strategies_of(state, rules), rules)
-    lists = [
-        (client_list.broker, _facts(client_list.members)) for client_list in state.client_lists
-    ]
+    lists = [(of.broker, _facts(of.members)) for of in state.client_lists]
     stripped = [
         (route.namesrv_addr, [_without_queues(b) if is_divided else b for b in route.brokers])
         for route in state.topic_routes
@@ -382,18 +369,18 @@ def to_row(seen: SeenState, rules: core.StrategyRules) -> SituationRow:
         None if queues is None else list(map(_struct, queues)),
         client_ids,
         [
-            {"strategy": name, "parameters": parameters, "client_ids": each}
-            for name, parameters, each in strategies[1:]
+            dict(zip(("strategy", "parameters", "client_ids"), use, strict=True))
+            for use in strategies[1:]
         ],
         [
-            {"namesrv_addr": addr, "queues": list(map(_struct, each))}
-            for addr, each in routes.items()
-            if each != queues
+            {"namesrv_addr": addr, "queues": list(map(_struct, others))}
+            for addr, others in routes.items()
+            if others != queues
         ],
         [
-            {"broker_name": name, "broker_id": number, "client_ids": each}
-            for (name, number), each in ids.items()
-            if each != client_ids
+            {"broker_name": name, "broker_id": number, "client_ids": others}
+            for (name, number), others in ids.items()
+            if others != client_ids
         ],
         sum(map(len, ids.values())),
         len(possible_views(state).views) if is_divided else None,
@@ -407,13 +394,8 @@ def from_row(row: SituationRow) -> SeenState:
     if isinstance(rest, Failure):
         return SeenState(*place, rest)
     bare, lists, routes = rest
-    ids = {
-        (other_list["broker_name"], other_list["broker_id"]): other_list["client_ids"]
-        for other_list in row.other_lists
-    }
-    queues = {
-        other_route["namesrv_addr"]: other_route["queues"] for other_route in row.other_routes
-    }
+    ids = {(of["broker_name"], of["broker_id"]): of["client_ids"] for of in row.other_lists}
+    queues = {route["namesrv_addr"]: route["queues"] for route in row.other_routes}
     state = replace(
         bare,
         consumer_group=row.consumer_group,
@@ -441,9 +423,9 @@ def rules_of(row: SituationRow, rules: core.StrategyRules) -> core.StrategyRules
         return rules
     rules = rules.using(strategy_of(row.strategy, row.parameters))
     others = {
-        client_id: strategy_of(other_strategy["strategy"], other_strategy["parameters"])
-        for other_strategy in row.other_strategies
-        for client_id in other_strategy["client_ids"]
+        client_id: strategy_of(other["strategy"], other["parameters"])
+        for other in row.other_strategies
+        for client_id in other["client_ids"]
     }
     if not others:
         return rules

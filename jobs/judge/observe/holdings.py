@@ -257,8 +257,8 @@ def _segments(
         of_phase = shares[phase.situation_id]
         if phase.verdict.coverage == QUEUES_CHOSEN:
             # Neither lists nor routes change what a member takes by assign().
-            of_chosen = False, _NEVER, phase.first_seen, end - 1, end
-            segments.append(_Segment(phase, of_phase, *of_chosen))
+            chosen = False, _NEVER, phase.first_seen, end - 1, end
+            segments.append(_Segment(phase, of_phase, *chosen))
             continue
         if following and following.situation_id == phase.situation_id:
             holds_until = end - 1
@@ -340,14 +340,13 @@ def _in_time(
         if snapshot is not None
     )
     latest = {snapshot: (observed_at, number) for snapshot, observed_at, number in observed}
-    bridged: set[Instant] = set()
-    for (since, (_, before)), (until, (_, after)) in pairwise(sorted(latest.items())):
-        if before == after and until - since <= longest:
-            first = bisect_right(rounds, since, key=itemgetter(0))
-            end = bisect_left(rounds, until, key=itemgetter(0))
-            between = {round_: (moment, before) for round_, moment in rounds[first:end]}
-            bridged.update(between)
-            latest |= between
+    bridged: dict[Instant, tuple[Instant, int]] = {}
+    for (one, (_, before)), (later, (_, after)) in pairwise(sorted(latest.items())):
+        if before == after and later - one <= longest:
+            start = bisect_right(rounds, one, key=itemgetter(0))
+            stop = bisect_left(rounds, later, key=itemgetter(0))
+            bridged |= {round_: (moment, before) for round_, moment in rounds[start:stop]}
+    latest |= bridged
     process = ReportingProcess(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
@@ -437,14 +436,13 @@ def _log_holdings(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Itera
     have the id, nothing shows which of them still run, and none counts.
     """
     found = [period for line in lines for period in _periods(line, segments)]
-    of_id: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for each, _ in found:
+    of_id: dict[tuple[str, int], set[str | None]] = defaultdict(set)
+    for holding, _ in found:
+        of_id[holding.process.client_id, holding.phase.position].add(holding.process.process)
+    for holding, copies in found:
         # Logs without a label cannot be counted.
-        if each.process.process is not None:
-            of_id[each.process.client_id, each.phase.position].add(each.process.process)
-    for each, copies in found:
-        if len(of_id[each.process.client_id, each.phase.position]) <= copies:
-            yield each
+        if len(of_id[holding.process.client_id, holding.phase.position] - {None}) <= copies:
+            yield holding
 
 
 def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holding, int]]:

@@ -148,11 +148,13 @@ def _in_time(dossier: Dossier, expiry: Instant) -> _GroupInTime:
     runs: dict[int, _MergedLists] = {}
     last: _MergedLists | None = None
     for number in cuts:
-        held = _held(brokers, polls.values(), number)
-        given = ((each.witness, each.name_of(poll)) for each, poll in held)
-        counted = counts.at({each.witness: int(each.collected_at[poll]) for each, poll in held})
+        held = _polls_at(brokers, polls.values(), number)
+        given = ((broker.witness, broker.name_of(poll)) for broker, poll in held)
+        counted = counts.at(
+            {broker.witness: int(broker.collected_at[poll]) for broker, poll in held}
+        )
         content = _MergedLists(
-            tuple(each for each in given if each[1] != ANSWERED),
+            tuple(answer for answer in given if answer[1] != ANSWERED),
             counted + _none_of(gone, int(snapshots[number]), int(ends[number])),
             shown.get(number, NO_OUTCOME),
         )
@@ -169,18 +171,18 @@ def _changes(
     """
     changed = np.zeros(snapshots, np.bool_)
     changed[:1] = True
-    for each, row in zip(witnesses, polls, strict=True):
-        contents = np.where(row >= 0, each.contents[np.maximum(row, 0)], NOTHING)
+    for witness, row in zip(witnesses, polls, strict=True):
+        contents = np.where(row >= 0, witness.contents[np.maximum(row, 0)], NOTHING)
         changed[1:] |= contents[1:] != contents[:-1]
     return np.flatnonzero(changed).tolist()
 
 
-def _held(
+def _polls_at(
     witnesses: Iterable[Answers[Witness]], polls: Iterable[Integers], number: int
 ) -> list[tuple[Answers[Witness], int]]:
     """The polls that count at a snapshot, each with its witness."""
-    found = zip(witnesses, [int(row[number]) for row in polls], strict=True)
-    return [(each, poll) for each, poll in found if poll != NOTHING]
+    found = zip(witnesses, (int(row[number]) for row in polls), strict=True)
+    return [(witness, poll) for witness, poll in found if poll != NOTHING]
 
 
 def _none_of(
@@ -216,16 +218,15 @@ def routes_in_force(
     rows = []
     for nameserver in nameservers:
         places = nameserver.at(snapshots)
-        polled = nameserver.snapshots[np.maximum(places, 0)]
-        is_held = (places >= 0) & (snapshots - polled < max_age)
-        rows.append(np.where(is_held, places, NOTHING))
+        age = snapshots - nameserver.snapshots[np.maximum(places, 0)]
+        rows.append(np.where((places >= 0) & (age < max_age), places, NOTHING))
     cuts = _changes(nameservers, rows, len(snapshots))
     found: dict[int, GivenRoutes | None] = {}
     last: GivenRoutes | None = None
     for cut, next_cut in pairwise([*cuts, len(snapshots)]):
         for number in range(cut, next_cut):
-            held = _held(nameservers, rows, number)
-            names = {each.witness: each.name_of(poll) for each, poll in held}
+            held = _polls_at(nameservers, rows, number)
+            names = {nameserver.witness: nameserver.name_of(poll) for nameserver, poll in held}
             agree = len(set(names.values())) <= 1
             if not agree:
                 names |= _caught_up(held, int(ends[number]))
@@ -241,12 +242,13 @@ def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[s
     """The nameservers that were asked too early to give the route that another one gives."""
     found: dict[str, str] = {}
     for one, poll in held:
-        later = one.name_of(min(poll + 1, len(one.contents) - 1))
-        since = int(one.collected_at[poll])
-        if later != one.name_of(poll) and any(
-            since < int(other.collected_at[of_other]) <= end and other.name_of(of_other) == later
+        now, later = one.name_of(poll), one.name_of(min(poll + 1, len(one.contents) - 1))
+        since = (
+            other.name_of(of_other)
             for other, of_other in held
-        ):
+            if one.collected_at[poll] < other.collected_at[of_other] <= end
+        )
+        if later != now and later in since:
             found[one.witness] = later
     return found
 

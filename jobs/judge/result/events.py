@@ -102,7 +102,9 @@ def with_events(case: Case, tables: Mapping[str, list[Row]]) -> dict[str, list[R
             if event is not None:
                 began[id(event)].append((kind or row["fault"], named))
                 if kind is None and event["changed"] is not None:
-                    named["evidence"] = joined([row["evidence"], _with_changes(event)])
+                    template = "it began with {event}, which changed {changes}"
+                    more = Text(template, event=in_short(event), changes=event["changed"])
+                    named["evidence"] = joined([row["evidence"], more])
             explained[table].append(named)
     # Merged once more, for what they cost.
     rows = merged(_with_costs(event, began[id(event)], snapshots) for event in events)
@@ -362,11 +364,6 @@ def _event_of(
     return None
 
 
-def _with_changes(event: Row) -> Text:
-    template = "it began with {event}, which changed {changes}"
-    return Text(template, event=in_short(event), changes=event["changed"])
-
-
 def _with_costs(event: Row, began: Iterable[tuple[str, Row]], snapshots: Sequence[Instant]) -> Row:
     """The event with what came of it; ``began``: the findings and faults that began with it, each
     with its kind.
@@ -411,18 +408,22 @@ def _came_of(lasting: Sequence[tuple[str, Row]]) -> Text | None:
     'then 2 queues stalled until 00:01:00'
     """
 
-    def badness(each: tuple[str, Row]) -> tuple[int, bool, int, str]:
-        kind, row = each
-        severity = kinds.SEVERITIES.index(row["severity"])
-        return severity, row["ongoing"], row.get("queues_affected", 0), kind
-
-    counted = [each for each in lasting if each[1]["severity"] != kinds.INFO]
+    counted = [
+        (
+            kinds.SEVERITIES.index(row["severity"]),
+            row["ongoing"],
+            row.get("queues_affected", 0),
+            kind,
+        )
+        for kind, row in lasting
+        if row["severity"] != kinds.INFO
+    ]
     if not counted:
         return None
-    kind, worst = max(counted, key=badness)
-    of_kind = [row for each, row in counted if each == kind]
+    _, is_ongoing, _, kind = max(counted)
+    of_kind = [row for of, row in lasting if of == kind and row["severity"] != kinds.INFO]
     what = fault_in_words(kind, len(of_kind))
-    if worst["ongoing"]:
+    if is_ongoing:
         return Text("since then {what:within}", what=what)
     until = max(row["last_seen"] for row in of_kind)
     return Text("then {what:within} until {time}", what=what, time=clock(until))
