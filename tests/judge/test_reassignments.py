@@ -66,12 +66,6 @@ def test_a_broker_that_is_not_answered_for_makes_nobody_give_up_a_queue():
     assert (only["changed_at"], only["settled_at"]) == (60, None)
 
 
-def test_the_last_client_that_leaves_leaves_all_its_queues():
-    (row,) = found(("s1", ALONE), ("s2", []))
-
-    assert (row["clients_left"], row["queues_moved"], row["lists_agree"]) == (["a"], 4, True)
-
-
 def test_more_queues_that_nobody_takes_yet_are_a_reassignment_too():
     (row,) = found(("s1", ALONE), ("s2", ALONE), queues={"s2": 6})
 

@@ -66,14 +66,6 @@ def test_what_all_witnesses_gave_is_there_once() -> None:
     assert row.connections == 6
 
 
-def test_the_rest_has_no_client_id() -> None:
-    members = tuple(Member(f"client-{each}", f"h:{each}") for each in "xy")
-    row = row_of(state(ClientList("a", 0, members)))
-    assert (*row.client_ids,) == ("client-x", "client-y")
-    assert b"client-" not in row.rest
-    assert b"h:x" in row.rest
-
-
 def test_who_gave_something_else_is_named_with_it() -> None:
     of = state(
         listed("a", "xyz"),

@@ -86,18 +86,6 @@ def test_what_routes_say_ends_also_where_nothing_is_computed(later, is_there):
     assert (found.fault, found.extent.ongoing) == ("STRATEGY_MISMATCH", True)
 
 
-def test_a_topic_of_which_nothing_was_ever_known_has_no_phases():
-    assert timeline_of([period("unknown", 0, 60)], {"unknown": UNKNOWN}).phases == ()
-
-
-def test_a_phase_has_the_times_and_the_group_run_of_its_period():
-    (phase,) = timeline_of([period("good", 60, 180, group_run=7)], {"good": GOOD}).phases
-
-    assert (phase.topic, phase.situation_id, phase.group_run) == ("T", "good", 7)
-    assert (phase.first_seen, phase.last_seen, phase.snapshots) == (at(60), at(180), 3)
-    assert phase.evaluated is GOOD
-
-
 def test_a_period_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watch():
     """Three rounds at 10:00, and two at 18:00: nobody saw what was so for these eight hours."""
     snapshots = [at(each) for each in (0, 60, 120, 28_800, 28_860, 57_600)]

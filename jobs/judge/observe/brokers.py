@@ -306,7 +306,10 @@ class NoConfig(NamedTuple):
     @property
     def what(self) -> Text:
         """The answers of the brokers, in words."""
-        values = {"brokers": list_of(sorted(self.broker_names), MOST_NAMES)}
+        values = {
+            "brokers": list_of(sorted(self.broker_names), MOST_NAMES),
+            "since": zoned_clock(self.since),
+        }
         template = (
             "{brokers} [has|have] no subscription group of this name, and had none since {since}"
         )
@@ -316,7 +319,6 @@ class NoConfig(NamedTuple):
                 "{brokers} [has|have] no subscription group of this name since {since}, and had it "
                 "until {until}: it was deleted"
             )
-        values["since"] = zoned_clock(self.since)
         what = agreeing(len(self.broker_names), template, **values)
         if not self.unknown:
             return what
