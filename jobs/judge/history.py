@@ -80,10 +80,8 @@ def judge(case: Case) -> dict[str, list[Row]]:
         found = rule(case, found)
     tables = with_events(case, to_rows(case, found))
     names = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
-    found_problems = problems_of(
-        names, tables, case.dossier.ended, case.unseen_since, case.dossier.offsets
-    )
-    return tables | {"problems": found_problems}
+    before, offsets = case.dossier.ended, case.dossier.offsets
+    return tables | {"problems": problems_of(names, tables, before, case.unseen_since, offsets)}
 
 
 def problems_of(

@@ -142,7 +142,7 @@ _LONG_AGO = np.iinfo(np.int64).min
 def nameserver_answers(routes: Iterable[RouteRun]) -> list[Answers[str]]:
     """The routes of a topic that each nameserver gave, one for each snapshot."""
     return _by_witness(
-        (run.namesrv_addr, run.route_id, run.times, run.answered_at) for run in routes
+        (one.namesrv_addr, one.route_id, one.times, one.answered_at) for one in routes
     )
 
 
@@ -217,8 +217,8 @@ class ClientRequest(NamedTuple):
 class DeadClient(NamedTuple):
     """The time of a client's death, and of the last poll that lists it all the same."""
 
-    since: Instant
-    listed_until: Instant
+    begins: Instant
+    last_seen: Instant
 
 
 def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[ClientRequest]]:
@@ -257,14 +257,14 @@ def gone_clients(
         return {}
     answered = {request.round_ for of_id in asked.values() for request in of_id if request.answered}
     found: dict[str, DeadClient] = {}
-    for client_id, until in _left(dossier, answers, suspects.keys()).items():
-        since = _dead_since(suspects[client_id], answered, until - expiry)
-        if since is not None and since < until:
-            found[client_id] = DeadClient(since, until)
+    for client_id, last_seen in _last_listed(dossier, answers, suspects.keys()).items():
+        begins = _died_at(suspects[client_id], answered, last_seen - expiry)
+        if begins is not None and begins < last_seen:
+            found[client_id] = DeadClient(begins, last_seen)
     return found
 
 
-def _dead_since(
+def _died_at(
     questions: Sequence[ClientRequest], answered: Iterable[Instant], earliest: Instant
 ) -> Instant | None:
     """The moment of a client's death: between its last answer and the first failed question.
@@ -272,18 +272,14 @@ def _dead_since(
     None where too few questions failed. A question that failed before ``earliest`` was lost.
     """
     last_answer = max(question.moment for question in questions if question.answered)
-    failed = [
-        question.moment
-        for question in questions
-        if question.moment > last_answer and question.round_ in answered
-        if question.moment >= earliest
-    ]
+    later = (each for each in questions if each.moment > last_answer and each.round_ in answered)
+    failed = [question.moment for question in later if question.moment >= earliest]
     if not failed or failed[-1] - failed[0] < _UNANSWERED:
         return None
     return max((last_answer + failed[0]) // 2, earliest)
 
 
-def _left(
+def _last_listed(
     dossier: Dossier, answers: Sequence[Answers[Broker]], client_ids: Iterable[str]
 ) -> Mapping[str, Instant]:
     """The last poll that lists each client, of those that are in no broker's last list."""

@@ -15,7 +15,7 @@ list, and none of them in two.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -91,14 +91,10 @@ def channels_of(
     if not client_ids:
         return {}
     of_ids = {
-        name: [member for member in members if member[0] in client_ids]
-        for name, members in listed.items()
+        name: [one for one in members if one[0] in client_ids] for name, members in listed.items()
     }
-    return grouped(
-        (channel.client_id, channel)
-        for answer in answers
-        for channel in _broker_channels(answer, of_ids)
-    )
+    every = (channel for answer in answers for channel in _broker_channels(answer, of_ids))
+    return grouped((channel.client_id, channel) for channel in every)
 
 
 def _broker_channels(
@@ -148,25 +144,19 @@ class ProcessCounts:
 
         ``polls``: when each broker was asked.
         """
-        return tuple(
-            found for id_channels in self._of_ids if (found := id_channels.at(polls)) is not None
-        )
+        return tuple(count for of_id in self._of_ids if (count := of_id.at(polls)) is not None)
 
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
     """The channels of each broker, in the order in which they began."""
-    return grouped(
-        (channel.broker, channel) for channel in sorted(channels, key=attrgetter("first_seen"))
-    )
+    in_time = sorted(channels, key=attrgetter("first_seen"))
+    return grouped((channel.broker, channel) for channel in in_time)
 
 
 def _overlap(channels: Sequence[Channel]) -> bool:
     """True if a broker ever lists two of them at once: two that follow each other, then."""
-    return any(
-        later.first_seen <= one.last_seen
-        for of_broker in by_broker(channels).values()
-        for one, later in pairwise(of_broker)
-    )
+    pairs = chain.from_iterable(map(pairwise, by_broker(channels).values()))
+    return any(later.first_seen <= one.last_seen for one, later in pairs)
 
 
 class _IdChannels(NamedTuple):

@@ -267,9 +267,8 @@ def _segments(
         changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + REBALANCE_INTERVAL, changed_at + _ROUTE_LAG)
-        segments.append(
-            _Segment(phase, of_phase, not segments, changed_at, settled_at, holds_until, end)
-        )
+        times = changed_at, settled_at, holds_until, end
+        segments.append(_Segment(phase, of_phase, not segments, *times))
     return segments
 
 
@@ -308,11 +307,8 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     In a round in which its answer is missing a process holds what it held before, where its next
     answer is the same and comes soon enough (``answers.longest_bridge``).
     """
-    by_process = grouped(
-        ((run.client_id, run.start_timestamp), run)
-        for run in clients
-        if run.source == RUNNING_INFO and _shows_its_queues(run)
-    )
+    shown = (run for run in clients if run.source == RUNNING_INFO and _shows_its_queues(run))
+    by_process = grouped(((run.client_id, run.start_timestamp), run) for run in shown)
     of_rounds = grouped(chain.from_iterable(run.times for run in chain(*by_process.values())))
     latest = {round_: max(each) for round_, each in of_rounds.items() if round_ is not None}
     rounds = sorted(latest.items())

@@ -203,13 +203,9 @@ class HoldingsOfTopic:
 
     @cached_property
     def _holders(self) -> Mapping[QueueKey, Sequence[Holding]]:
-        return grouped(
-            (queue, holding)
-            for holding in self.holdings
-            if not holding.broadcasts
-            for queue in holding.activities
-            if queue[0] not in holding.beyond_reach
-        )
+        shared = (holding for holding in self.holdings if not holding.broadcasts)
+        every = ((queue, holding) for holding in shared for queue in holding.activities)
+        return grouped(pair for pair in every if pair[0][0] not in pair[1].beyond_reach)
 
 
 class HoldingsIndex(dict[str, HoldingsOfTopic]):
@@ -297,9 +293,7 @@ def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Dr
     explains is not explained by it. A process that broadcasts reads every queue, whatever is
     computed. ``holdings`` are those of ``find_holdings``, in its order.
     """
-    compared = (
-        holding for holding in holdings if holding.phase.is_computed and not holding.broadcasts
-    )
+    compared = (held for held in holdings if held.phase.is_computed and not held.broadcasts)
     return [
         _drift(drift, queue, shown, persistence_seconds)
         for _, of_process in groupby(compared, key=attrgetter("process", "topic"))

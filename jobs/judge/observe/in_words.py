@@ -21,11 +21,8 @@ def between(first_seen: Instant, last_seen: Instant) -> Text:
     >>> between(0, 60_000_000)
     'from 00:00:00 to 00:01:00 UTC'
     """
-    return Text(
-        "from {first_seen} to {last_seen}",
-        first_seen=clock(first_seen),
-        last_seen=zoned_clock(last_seen),
-    )
+    times = {"first_seen": clock(first_seen), "last_seen": zoned_clock(last_seen)}
+    return Text("from {first_seen} to {last_seen}", **times)
 
 
 def clock(moment: Instant) -> Text:
@@ -53,10 +50,7 @@ def dated(text: str) -> str:
     """
     if not isinstance(text, Text):
         return text
-    values = {
-        name: dated(value) if isinstance(value, Text) else value
-        for name, value in text.values.items()
-    }
+    values = {name: dated(value) for name, value in text.values.items()}
     return Text(_DATED.get(text.template, text.template), **values)
 
 

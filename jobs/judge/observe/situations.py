@@ -186,14 +186,11 @@ def _polls_at(
 
 
 def _none_of(
-    gone: Mapping[str, DeadClient], since: Instant, until: Instant
+    gone: Mapping[str, DeadClient], begins: Instant, ends: Instant
 ) -> tuple[ProcessCount, ...]:
     """The client ids behind which nobody is any more at a round between the two instants."""
-    return tuple(
-        ProcessCount(client_id, 0, _ANSWERS_NO_MORE)
-        for client_id, dead_client in sorted(gone.items())
-        if dead_client.since <= until and since <= dead_client.listed_until
-    )
+    dead = (id_ for id_, of in sorted(gone.items()) if of.begins <= ends and begins <= of.last_seen)
+    return tuple(ProcessCount(client_id, 0, _ANSWERS_NO_MORE) for client_id in dead)
 
 
 #: The evidence that a client is dead.
@@ -311,9 +308,7 @@ def _unreachable(of_lists: _MergedLists, brokers: Iterable[RouteBroker]) -> tupl
     answered = [broker for broker, answer in of_lists.answers if answer != NO_ANSWER]
     of_names = Counter(broker[0] for broker in asked.intersection(answered))
     missing = Counter(each for each in of_lists.shown.unreachable if each[1] in asked)
-    fewest = grouped(
-        ((client_id, name), number) for (client_id, (name, _)), number in missing.items()
-    )
+    fewest = grouped(((id_, broker[0]), number) for (id_, broker), number in missing.items())
     lacking = (each for each in fewest.items() if len(each[1]) == of_names[each[0][1]])
     found = Counter({each: min(numbers) for each, numbers in lacking})
     return tuple(sorted(found.elements(), key=lambda each: (each[1], each[0] or "")))

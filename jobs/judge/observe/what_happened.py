@@ -229,11 +229,9 @@ def _resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]:
         what = Text(_RESIZED[(is_ > was) - (is_ < was)], topic=topic, before=was, now=is_)
         names = sorted({name for name, _ in before.items() ^ now.items()})
         template = "{broker} {before} to {now}"
+        numbers = ((name, before.get(name, 0), now.get(name, 0)) for name in names)
         why = with_commas(
-            [
-                Text(template, broker=name, before=before.get(name, 0), now=now.get(name, 0))
-                for name in names
-            ]
+            [Text(template, broker=name, before=was, now=is_) for name, was, is_ in numbers]
         )
         about = tuple(names), frozenset({topic})
         yield Event(kinds.TOPIC_RESIZED, topic, begins, ends, ends, what, why, *about)
@@ -327,12 +325,9 @@ def members_that_changed(
             old_ids, new_ids = (before - now) | again, (now - before) | again
             changed = with_commas(_changed_with(dossier, old_ids, new_ids, begins, ends)) or None
         what = Text(template, group=group, replaced=replaced, before=was, now=is_)
-        changes = (
-            ("{number:,} joined", new),
-            ("{number:,} left", gone),
-            ("{number:,} came back", len(came_back)),
-        )
-        why = with_commas([Text(template, number=number) for template, number in changes if number])
+        changes = {"{number:,} joined": new, "{number:,} left": gone}
+        changes["{number:,} came back"] = len(came_back)
+        why = with_commas([Text(text, number=number) for text, number in changes.items() if number])
         if changed:
             why = joined([why, Text("it changed {changes}", changes=changed)])
         times, about = (begins, ends, ends), ((), frozenset[str]())
@@ -422,11 +417,7 @@ def _values(
         if 0 <= place < len(run.times)
     )
     lists = sorted(max(each) if is_before else min(each) for each in nearest.values())
-    latest = {
-        _client_id(record): list_id
-        for _, list_id in lists
-        for record in dossier.list_records[list_id]
-    }
+    latest = {_client_id(record): id_ for _, id_ in lists for record in dossier.list_records[id_]}
     for list_id in {*latest.values()}:
         for record in dossier.list_records[list_id]:
             if _client_id(record) in client_ids and latest[_client_id(record)] == list_id:

@@ -108,10 +108,8 @@ def with_events(case: Case, tables: Mapping[str, list[Row]]) -> dict[str, list[R
             explained[table].append(named)
     # Merged once more, for what they cost.
     rows = merged(_with_costs(event, began[id(event)], snapshots) for event in events)
-    is_own = kinds.OF_ONE_GROUP
-    explained["events"] = [
-        bounded(row) if row["kind"] in is_own else _of_columns(row) for row in rows
-    ]
+    whole = kinds.OF_ONE_GROUP
+    explained["events"] = [(bounded if row["kind"] in whole else _of_columns)(row) for row in rows]
     return explained
 
 

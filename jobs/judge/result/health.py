@@ -88,12 +88,9 @@ def _backlog_columns(
         for name, number in readable(brokers):
             queues[name] = max(number, queues.get(name, 0))
     known = {(offset.broker_name, offset.queue_id) for offset in offsets}
-    left = [
-        each
-        for each in every
-        if (queue := (each.broker_name, each.queue_id)) not in known
-        and still_waits(each, time, orphaned_since.get(queue))
-    ]
+    queued = (((one.broker_name, one.queue_id), one) for one in every)
+    others = ((queue, one) for queue, one in queued if queue not in known)
+    left = [one for queue, one in others if still_waits(one, time, orphaned_since.get(queue))]
     waiting = topic_backlog([*offsets, *left])
     if not queues and not waiting.backlog:  # of which queues, without a route nobody knows
         return not_known
@@ -108,11 +105,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
     # A period that shows owners counts over a later one that does not.
     at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
-    audited = (
-        period.snapshots
-        for period, evaluation in covered
-        if evaluation.coverage == findings.AUDITED
-    )
+    audited = (period.snapshots for period, seen in covered if seen.coverage == findings.AUDITED)
     complete = (evaluation.completeness for _, evaluation in covered if evaluation.shows_owners)
     return {
         "topic": topic,
@@ -302,12 +295,7 @@ def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Ro
 #: Fewer messages say nothing of what is usual.
 _FEWEST_MESSAGES = 100
 #: Coverages with which the group has members that share the queues of the topic.
-_HAS_READERS = (
-    findings.AUDITED,
-    findings.STRATEGY_NOT_KNOWN,
-    findings.QUEUES_CHOSEN,
-    findings.SHARED_BY_BROKER,
-)
+_HAS_READERS = (findings.AUDITED, findings.SHARED_BY_BROKER, *findings.SHOWN_BY_HOLDINGS)
 #: The polls that make a fact sure: what one shows may be of two moments.
 _SEEN_TWICE = 2
 #: An address that changes so often goes to and fro; one that moved and moved back does not.

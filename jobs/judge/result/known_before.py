@@ -180,11 +180,7 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
             "bring the master of {brokers} back: the route gives no address of it",
             brokers=list_of(sorted(away), MOST_NAMES),
         )
-    changes = (
-        address_change
-        for address_change in address_changes(dossier)
-        if address_change.broker[0] in names
-    )
+    changes = (change for change in address_changes(dossier) if change.broker[0] in names)
     moved = [change for change in changes if change.since <= fault.last_seen]
     if moved:
         name, _ = moved[-1].broker

@@ -114,8 +114,7 @@ class GroupLoad:
         # Without a queue each has none of one.
         in_all = sum(self.queues.values()) or 1
         return [
-            {**vars(client), "share": client.queues / in_all, "idle": client.idle}
-            for client in self.clients
+            vars(one) | {"share": one.queues / in_all, "idle": one.idle} for one in self.clients
         ]
 
     def columns(self) -> Row:

@@ -35,15 +35,8 @@ PERSISTING = "PERSISTING"
 RESOLVED = "RESOLVED"
 #: The faults that offsets show.
 BY_OFFSETS = frozenset(
-    {
-        *(
-            kinds.FROZEN_PROCESS,
-            kinds.GROUP_NOT_CONSUMING,
-            kinds.OFFSETS_WENT_BACK,
-            kinds.OFFSETS_GONE,
-        ),
-        *(kinds.READ_TWICE, kinds.MESSAGES_FAIL),
-    }
+    {kinds.FROZEN_PROCESS, kinds.GROUP_NOT_CONSUMING, kinds.OFFSETS_WENT_BACK}
+    | {kinds.OFFSETS_GONE, kinds.READ_TWICE, kinds.MESSAGES_FAIL}
 )
 
 
@@ -86,12 +79,8 @@ def former_findings(
     """
     before = list(earlier)
     shown = {(each.topic, cause) for each in before for cause in each.causes}
-    shown |= {
-        (each.topic, by)
-        for each in before
-        if each.kind == kinds.STALLED
-        for by in kinds.SHOWN_BY_STALLS
-    }
+    stalled = [each.topic for each in before if each.kind == kinds.STALLED]
+    shown |= {(topic, fault) for topic in stalled for fault in kinds.SHOWN_BY_STALLS}
     rows = []
     for each in before:
         is_of_queue = each.kind in kinds.QUEUE_FINDINGS.values()
@@ -131,9 +120,7 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     ]
     graded = chain.from_iterable(tables.values())
     go_on = {row["finding_id"] for row in graded if row["status"] == PERSISTING}
-    tables["stacked_client_ids"] = [
-        _row_of_id(case, stacked_episode) for stacked_episode in found.stacked
-    ]
+    tables["stacked_client_ids"] = [_row_of_id(case, episode) for episode in found.stacked]
     of_topics = [*with_facts(case, found, _health(case, of_queues))]
     audited = {row["topic"] for row in of_topics if row["audited_snapshots"]}
     polled = {topic for topic, offsets in dossier.offsets.items() if offsets}

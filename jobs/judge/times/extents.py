@@ -316,13 +316,11 @@ def reach(snapshots: Sequence[Instant]) -> Instant:
         for snapshot in snapshots
     ]
     of_watches = grouped((run.watch, run) for run in runs_of(parts)).values()
-    return max(
-        (
-            min(each[-1].last_seen - each[0].first_seen, sum(run.covers for run in each))
-            for each in of_watches
-        ),
-        default=0,
+    reached = (
+        min(runs[-1].last_seen - runs[0].first_seen, sum(run.covers for run in runs))
+        for runs in of_watches
     )
+    return max(reached, default=0)
 
 
 def persistence(first_seen: Instant, last_seen: Instant, persistence_seconds: int) -> str:
