@@ -325,9 +325,12 @@ def members_that_changed(
             old_ids, new_ids = (before - now) | again, (now - before) | again
             changed = with_commas(_changed_with(dossier, old_ids, new_ids, begins, ends)) or None
         what = Text(template, group=group, replaced=replaced, before=was, now=is_)
-        changes = {"{number:,} joined": new, "{number:,} left": gone}
-        changes["{number:,} came back"] = len(came_back)
-        why = with_commas([Text(text, number=number) for text, number in changes.items() if number])
+        changes = (
+            (new, Text("{number:,} joined", number=new)),
+            (gone, Text("{number:,} left", number=gone)),
+            (len(came_back), Text("{number:,} came back", number=len(came_back))),
+        )
+        why = with_commas([text for number, text in changes if number])
         if changed:
             why = joined([why, Text("it changed {changes}", changes=changed)])
         times, about = (begins, ends, ends), ((), frozenset[str]())
