@@ -160,10 +160,7 @@ def _company(meetings: Sequence[_Meetings], units: int) -> _Company | None:
     if np.count_nonzero(meets) < 2:
         return None
     some = np.flatnonzero(meets)[:_SOME]
-    gaps = [np.diff(np.sort(np.concatenate(_times_of(unit, meetings)))) for unit in some]
+    in_time = ([at for there, at in meetings if unit in there] for unit in some)
+    gaps = [np.diff(np.sort(np.concatenate(times))) for times in in_time]
     period = int(np.median(np.concatenate(gaps)))
     return _Company(float(np.mean(sums[meets] / looks[meets])), period)
-
-
-def _times_of(unit: int, meetings: Sequence[_Meetings]) -> list[NDArray[np.int64]]:
-    return [at for there, at in meetings if unit in there]

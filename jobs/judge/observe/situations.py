@@ -153,11 +153,9 @@ def _in_time(dossier: Dossier, expiry: Instant) -> _GroupInTime:
         counted = counts.at(
             {broker.witness: int(broker.collected_at[poll]) for broker, poll in held}
         )
-        content = _MergedLists(
-            tuple(answer for answer in given if answer[1] != ANSWERED),
-            counted + _none_of(gone, int(snapshots[number]), int(ends[number])),
-            shown.get(number, NO_OUTCOME),
-        )
+        lists = tuple(answer for answer in given if answer[1] != ANSWERED)
+        counted += _none_of(gone, int(snapshots[number]), int(ends[number]))
+        content = _MergedLists(lists, counted, shown.get(number, NO_OUTCOME))
         if content != last:
             last = runs[number] = contents.setdefault(content, content)
     return _GroupInTime(snapshots, ends, runs, channels)

@@ -204,7 +204,24 @@ def find_reassignments(timeline: Timeline) -> list[Reassignment]:
     for now, before in pairwise(map(_shares, seen)) if len(seen) > 1 else ():
         if now.lists_agree:
             settled_at = now.phase.first_seen
-        if change := _reassignment(before, now, settled_at):
+        joined, left = now.clients - before.clients, before.clients - now.clients
+        moved = {queue for queue, *_ in now.takers ^ before.takers}
+        queues_before, queues = before.phase.verdict.queues, now.phase.verdict.queues
+        if moved or joined or left or queues_before != queues:
+            change = Reassignment(
+                now.phase.topic,
+                now.phase.first_seen,
+                before.phase.last_seen,
+                settled_at,
+                before.phase.situation_id,
+                now.phase.situation_id,
+                sorted(joined),
+                sorted(left),
+                queues_before,
+                queues,
+                len(moved),
+                now.lists_agree,
+            )
             found.append(change)
     return found[::-1]
 
@@ -220,28 +237,4 @@ def _shares(phase: Phase) -> _PhaseShares:
             for queue in allocation.queues
         ),
         len({allocation.view_brokers for allocation in allocations}) <= 1,
-    )
-
-
-def _reassignment(
-    before: _PhaseShares, now: _PhaseShares, settled_at: Instant | None
-) -> Reassignment | None:
-    joined, left = now.clients - before.clients, before.clients - now.clients
-    moved = {queue for queue, *_ in now.takers ^ before.takers}
-    queues_before, queues = before.phase.verdict.queues, now.phase.verdict.queues
-    if not (moved or joined or left or queues_before != queues):
-        return None
-    return Reassignment(
-        now.phase.topic,
-        now.phase.first_seen,
-        before.phase.last_seen,
-        settled_at,
-        before.phase.situation_id,
-        now.phase.situation_id,
-        sorted(joined),
-        sorted(left),
-        queues_before,
-        queues,
-        len(moved),
-        now.lists_agree,
     )

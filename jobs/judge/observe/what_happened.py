@@ -144,7 +144,9 @@ def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterato
                 if not is_other or last_seen - begins < _LEAST_DIFFERENCE:
                     continue
                 ends = following[1][0].first_seen if following else None
-                lacks = _lacking(addr, run[-1].situation.routes)
+                routes = run[-1].situation.routes
+                names = {of: {broker.broker_name for broker in brokers} for of, brokers in routes}
+                lacks = sorted(set().union(*names.values()) - names[addr])
                 template = "nameserver {namesrv} gave different routes from the others"
                 why = Text("its routes have different queues")
                 if lacks:
@@ -162,12 +164,6 @@ def _that_differ(routes: Sequence[tuple[str, Sequence[RouteBroker]]]) -> list[st
     given = list(queues.values())
     counts = max(given, key=lambda each: (given.count(each), len(each), sorted(each)))
     return [addr for addr, of_addr in queues.items() if of_addr != counts]
-
-
-def _lacking(addr: str, routes: Iterable[tuple[str, Sequence[RouteBroker]]]) -> list[str]:
-    """The brokers that the route of a nameserver lacks, sorted."""
-    names = {name: {broker.broker_name for broker in brokers} for name, brokers in routes}
-    return sorted(set().union(*names.values()) - names[addr])
 
 
 def addresses_that_changed(

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -157,17 +157,16 @@ def merged(rows: Iterable[Row]) -> list[Row]:
 
     Sightings of one kind and subject are one event where their times touch each other.
     """
+
+    def place(row: Row) -> tuple[Instant, str, int, str]:
+        return row["begins"], row["cluster"], _RANKS.index(row["kind"]), row["subject"]
+
+    def time_of(row: Row) -> tuple[Instant, Instant]:
+        return row["begins"], max(row["last_seen"], row["ends"] or 0)
+
     by_subject = grouped(((row["cluster"], row["kind"], row["subject"]), row) for row in rows)
-    events = [_event(same) for each in by_subject.values() for same in together(each, _span)]
-    return sorted(events, key=_place)
-
-
-def _place(row: Row) -> tuple[Instant, str, int, str]:
-    return row["begins"], row["cluster"], _RANKS.index(row["kind"]), row["subject"]
-
-
-def _span(row: Row) -> tuple[Instant, Instant]:
-    return row["begins"], max(row["last_seen"], row["ends"] or 0)
+    events = chain.from_iterable(together(of_one, time_of) for of_one in by_subject.values())
+    return sorted(map(_event, events), key=place)
 
 
 def _event(rows: Sequence[Row]) -> Row:

@@ -311,10 +311,7 @@ def reach(snapshots: Sequence[Instant]) -> Instant:
     [2, 0, 0]
     """
     begins = watches(snapshots)
-    parts = [
-        Portion(snapshot, snapshot, 1, watch=bisect_right(begins, snapshot))
-        for snapshot in snapshots
-    ]
+    parts = [Portion(at, at, 1, watch=bisect_right(begins, at)) for at in snapshots]
     of_watches = grouped((run.watch, run) for run in runs_of(parts)).values()
     reached = (
         min(runs[-1].last_seen - runs[0].first_seen, sum(run.covers for run in runs))
