@@ -95,7 +95,7 @@ class Moment:
             for report in self.held
         }
         listed = [of_list.members for of_list in self.state.client_lists]
-        is_one_each = all(len({m.client_id for m in each}) == len(each) for each in listed)
+        is_one_each = all(len({m.client_id for m in members}) == len(members) for members in listed)
         ids = {member.client_id for member in self.state.members}
         is_whole = len(self.held) == len(reported) and reported.keys() == ids and is_one_each
         return reported if is_whole else {}
@@ -148,15 +148,15 @@ def find_moments(
     case = Case(dossier, found, evaluated, terms)
     judged = judge(case)
     moments: list[Moment] = []
-    for each in [topic] if topic is not None else sorted(topics):
+    for name in [topic] if topic is not None else sorted(topics):
         wrong = [
             (table, row)
             for table in QUEUE_FINDINGS
             for row in judged[table]
-            if row["topic"] == each and row["first_seen"] <= snapshot_time <= row["last_seen"]
+            if row["topic"] == name and row["first_seen"] <= snapshot_time <= row["last_seen"]
         ]
         orphans = [row for table, row in wrong if table == "orphaned_queues"]
-        backlog, backlog_old, backlog_at = _backlog(dossier, each, snapshot_time, orphans)
+        backlog, backlog_old, backlog_at = _backlog(dossier, name, snapshot_time, orphans)
         moments += [
             Moment(
                 cluster=dossier.cluster,
@@ -165,16 +165,16 @@ def find_moments(
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,
                 judged=judged,
-                held=_held(dossier, each, _held_since(case, period, snapshot_time), snapshot_time),
+                held=_held(dossier, name, _held_since(case, period, snapshot_time), snapshot_time),
                 backlog=backlog,
                 backlog_old=backlog_old,
                 backlog_at=backlog_at,
-                read=_read(dossier, each, snapshot_time, [row for _, row in wrong], terms),
+                read=_read(dossier, name, snapshot_time, [row for _, row in wrong], terms),
                 computed=_computed(evaluated[period.situation.situation_id]),
                 snapshots=(times[0], times[-1]),
                 masking=terms.masking,
             )
-            for period in found.by_topic[each]
+            for period in found.by_topic[name]
             if period.first_seen <= snapshot_time <= period.last_seen
         ]
     return moments

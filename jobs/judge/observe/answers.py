@@ -112,7 +112,7 @@ _WitnessRun: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant,
 
 def _by_witness(runs: Iterable[_WitnessRun[Witness]]) -> list[Answers[Witness]]:
     of_witnesses = grouped((run[0], run) for run in runs)
-    return [_witness_answers(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
+    return [_witness_answers(runs) for _, runs in sorted(of_witnesses.items(), key=itemgetter(0))]
 
 
 def _witness_answers(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
@@ -251,8 +251,8 @@ def gone_clients(
     if not any(run.error_code is not None for run in dossier.clients):
         return {}
     asked = asked_of(run for run in dossier.clients if run.error_code != _NOT_LISTED)
-    silent = ((client_id, each) for client_id, each in asked.items() if not each[-1].answered)
-    suspects = {client_id: each for client_id, each in silent if any(one.answered for one in each)}
+    silent = ((id_, requests) for id_, requests in asked.items() if not requests[-1].answered)
+    suspects = {id_: requests for id_, requests in silent if any(it.answered for it in requests)}
     if not suspects:
         return {}
     answered = {request.round_ for of_id in asked.values() for request in of_id if request.answered}
@@ -272,7 +272,7 @@ def _died_at(
     None where too few questions failed. A question that failed before ``earliest`` was lost.
     """
     last_answer = max(question.moment for question in questions if question.answered)
-    later = (each for each in questions if each.moment > last_answer and each.round_ in answered)
+    later = (one for one in questions if one.moment > last_answer and one.round_ in answered)
     failed = [question.moment for question in later if question.moment >= earliest]
     if not failed or failed[-1] - failed[0] < _UNANSWERED:
         return None
@@ -285,7 +285,7 @@ def _last_listed(
     """The last poll that lists each client, of those that are in no broker's last list."""
     wanted = set(client_ids)
     lists = dossier.list_members.items()
-    having = {name: wanted.intersection(each().client_ids) for name, each in lists}
+    having = {name: wanted.intersection(members().client_ids) for name, members in lists}
     having[NOT_ONLINE] = set()
     until: dict[str, Instant] = {}
     there: set[str] = set()

@@ -80,7 +80,7 @@ def left_unread(offsets: QueueOffsets | None, until: Instant | None) -> UnreadMe
     written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
     waiting = offsets.waiting[:polls]
     # Messages on their way, and those that came since the poll before; nothing for one poll.
-    lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
+    lately = [int(step) for offsets_of in (consumed, written) for step in np.diff(offsets_of)[-1:]]
     if not waiting.size or waiting[-1] <= max([0, *lately]):
         return None
     return UnreadMessages(int(waiting[0]), int(waiting[-1]))

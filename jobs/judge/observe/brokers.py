@@ -152,8 +152,8 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
     gone = silent.keys() | without.keys() | dossier.acting.keys()
     for name in sorted(topics_by_broker(dossier).keys() & gone):
         answers, silences, named, unnamed = (
-            frozenset(chain.from_iterable(each.get(name, ())))
-            for each in (answered, silent, with_master, without)
+            frozenset(chain.from_iterable(times_of.get(name, ())))
+            for times_of in (answered, silent, with_master, without)
         )
         acts = frozenset(dossier.acting.get(name, ()))
         of_slave = acts | (unnamed - named)
@@ -218,7 +218,7 @@ def address_changes(dossier: Dossier) -> Iterator[AddressChange]:
             continue
         of_addrs = grouped((addr, time) for time, addr in seen)
         for (_, before), (since, now) in pairwise(sorted(seen)):
-            is_switch = any(len(ids[broker[0], each]) > 1 for each in (before, now))
+            is_switch = any(len(ids[broker[0], addr]) > 1 for addr in (before, now))
             is_other = max(of_addrs[before]) < min(of_addrs[now])
             if before != now and (broker[1] == MASTER_ID if is_switch else is_other):
                 yield AddressChange(broker, since, before, now, is_switch)

@@ -78,7 +78,7 @@ def channels_of(
     names = {name for answer in answers for name in answer.names}
     # A member without an address has no channel that could be followed.
     listed = {
-        name: [each for each in zip(*dossier.list_members[name](), strict=True) if each[1]]
+        name: [member for member in zip(*dossier.list_members[name](), strict=True) if member[1]]
         for name in names & dossier.list_members.keys()
     }
     client_ids: set[str] = set()
@@ -109,7 +109,7 @@ def _broker_channels(
         if name not in of_list and name != NOT_ONLINE:
             continue  # the answer has no list
         here = set(of_list.get(name, ()))
-        for connection in [each for each in open_ if each not in here]:
+        for connection in [connection for connection in open_ if connection not in here]:
             yield open_.pop(connection)._replace(gone_by=first)
         for client_id, client_addr in here:
             channel = open_.get((client_id, client_addr)) or Channel(
@@ -132,7 +132,7 @@ class ProcessCounts:
         self._of_ids = [
             _IdChannels(
                 client_id,
-                {broker: _AtBroker(each, expiry) for broker, each in by_broker(of_id).items()},
+                {broker: _AtBroker(own, expiry) for broker, own in by_broker(of_id).items()},
                 _started_at_once(starts.get(client_id, ())),
             )
             for client_id, of_id in sorted(channels.items())

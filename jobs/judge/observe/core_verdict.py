@@ -104,7 +104,7 @@ def allocation_rows(
     allocations: Sequence[Sequence[Allocation[MessageQueue]]],
 ) -> AllocationRows:
     """The rows of some situations; ``places``: of each its cluster, group, topic and state id."""
-    columns = [pa.array(each, STRING) for each in zip(*places, strict=True)]
+    columns = [pa.array(column, STRING) for column in zip(*places, strict=True)]
     shares = pa.array(list(map(shares_of, allocations)), SHARES)
     return rows_of_shares(pa.RecordBatch.from_arrays(columns, list(_PLACE)), shares)
 

@@ -152,7 +152,7 @@ def state_of(
     subscribed, topic = subscribed or TopicSubscriptions(), situation.topic
     lists: dict[Broker, list[Member]] = {}
     for part in listed(situation):
-        chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
+        chosen = [record for record in members[part.list_id] if part.has(record[_CLIENT_ID])]
         if chosen:
             lists.setdefault(part.broker, []).extend(_members_in(chosen, topic, subscribed))
     patched = {patch.broker: patch.later for patch in situation.patches}
@@ -167,7 +167,7 @@ def state_of(
         ),
         topic_routes=tuple(
             # Each name once.
-            core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
+            core.TopicRoute(addr, tuple({b.broker_name: b for b in brokers}.values()))
             for addr, brokers in sorted(situation.routes, key=itemgetter(0))
         ),
         offline_brokers=tuple(answer for answer in answers if answers[answer] == NOT_ONLINE),
@@ -223,7 +223,7 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
     repeats one is dropped. Copies of an id have different addresses, and stay.
     """
     every = list(members)
-    if len({each[:2] for each in every if each.client_addr}) == len(every):
+    if len({member[:2] for member in every if member.client_addr}) == len(every):
         return tuple(sorted(every))  # as it nearly always is: these two decide
     found: dict[tuple[str, Any], Member] = {}
     unaddressed: list[Member] = []
@@ -448,9 +448,9 @@ def _strategies(
         parameters = json.dumps(dict(rules.parameters_of(strategy)), default=astuple)
         uses.append((strategy.name, None if parameters == "{}" else parameters, [*client_ids]))
     is_named = not any(strategy.variant for strategy in users)
-    if not uses or not is_named or len({each[:2] for each in uses}) < len(uses):
+    if not uses or not is_named or len({use[:2] for use in uses}) < len(uses):
         return [(None, None, ())]
-    most, *others = sorted(uses, key=lambda each: (-len(each[2]), str(each[:2])))
+    most, *others = sorted(uses, key=lambda use: (-len(use[2]), str(use[:2])))
     return [most, *((*other[:2], sorted(other[2])) for other in others)]
 
 

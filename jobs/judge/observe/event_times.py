@@ -71,7 +71,7 @@ def _of_brokers(by_broker: Sequence[Sequence[PollRun]]) -> _Company | None:
     """The company of the brokers. Those of rounds begin and end together as a rule, which is seen
     at once.
     """
-    by_broker = [each for each in by_broker if sum(len(run.times) for run in each) >= _RECURS]
+    by_broker = [runs for runs in by_broker if sum(len(run.times) for run in runs) >= _RECURS]
     begins = Counter(min(run.times[0] for run in runs) for runs in by_broker)
     ends = Counter(max(run.times[-1] for run in runs) for runs in by_broker)
     for edges in (begins, ends):
@@ -99,7 +99,7 @@ def _of_connections(dossier: Dossier, runs: Sequence[PollRun]) -> _Company | Non
         units = {numbers.setdefault(c[:1] if has_ids else c, len(numbers)) for c in of_run}
         lists.append(np.array(sorted(units)))
     at = [np.array(run.times) for run in runs]
-    return _company([each for each in zip(lists, at, strict=True) if len(each[0])], len(numbers))
+    return _company([pair for pair in zip(lists, at, strict=True) if len(pair[0])], len(numbers))
 
 
 def _uninterrupted(runs: Sequence[PollRun]) -> Iterator[PollRun]:

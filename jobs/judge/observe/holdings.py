@@ -139,7 +139,7 @@ def find_holdings(
     other, in time.
     """
     answers, logs = _running_infos(dossier.clients), list(_logs(dossier.clients))
-    client_ids = {each.process.client_id for each in chain[_Answer | _Line](answers, logs)}
+    client_ids = {reported.process.client_id for reported in chain[_Answer | _Line](answers, logs)}
     if not client_ids:
         return []
     holdings: list[Holding] = []
@@ -167,9 +167,9 @@ class _SituationShares(NamedTuple):
 
     def beyond_reach(self, client_id: str, unreachable: Iterable[Unreachable]) -> frozenset[str]:
         """The brokers that no process of the id reaches."""
-        lacking = Counter(name for each, name in unreachable if each in (None, client_id))
+        lacking = Counter(name for client, name in unreachable if client in (None, client_id))
         processes = max(self.copies.get(client_id, 1), 1)
-        of_all = {name for each, name in unreachable if each is None}
+        of_all = {name for client, name in unreachable if client is None}
         return frozenset(of_all | {name for name, times in lacking.items() if times >= processes})
 
 
@@ -248,7 +248,7 @@ def _segments(
 ) -> list[_Segment]:
     """The phases of one topic; ``changes``: when its route changed, ascending."""
     distinct = {phase.situation_id: phase for phase in phases}
-    shares = {each: cache(partial(_shares, phase, client_ids)) for each, phase in distinct.items()}
+    shares = {id_: cache(partial(_shares, phase, client_ids)) for id_, phase in distinct.items()}
     segments: list[_Segment] = []
     for phase, following in zip_longest(phases, phases[1:]):
         # After the last phase nobody looked: for a while it counts.
@@ -310,7 +310,7 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     shown = (run for run in clients if run.source == RUNNING_INFO and _shows_its_queues(run))
     by_process = grouped(((run.client_id, run.start_timestamp), run) for run in shown)
     of_rounds = grouped(chain.from_iterable(run.times for run in chain(*by_process.values())))
-    latest = {round_: max(each) for round_, each in of_rounds.items() if round_ is not None}
+    latest = {round_: max(moments) for round_, moments in of_rounds.items() if round_ is not None}
     rounds = sorted(latest.items())
     longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
@@ -487,7 +487,7 @@ def _is_other_list(line: _Line, segments: Sequence[_Segment]) -> bool:
     first = max(bisect_left(segments, line.logged_at - _ROUTE_LAG, key=_first_seen) - 1, 0)
     end = bisect_right(segments, line.logged_at + _ROUTE_LAG, key=_last_seen) + 1
     client_id = line.process.client_id
-    near = [each for each in segments[first:end] if client_id in each.shares().by_client]
+    near = [segment for segment in segments[first:end] if client_id in segment.shares().by_client]
     return bool(near) and not any(
         (run.queue_count, run.client_count) in segment.shares().lengths
         or (segment.is_first and line.logged_at < segment.phase.first_seen + _ROUTE_LAG)

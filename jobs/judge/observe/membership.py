@@ -103,7 +103,7 @@ def find_membership(
         unreachable = [(id_, poll[0]) for poll in polls.items() for id_ in missing.get(poll, ())]
         patches = tuple(disagreements.patches(polls, int(ends[number])))
         if patches or unreachable:
-            in_order = sorted(unreachable, key=lambda each: (each[1], each[0] or ""))
+            in_order = sorted(unreachable, key=lambda pair: (pair[1], pair[0] or ""))
             found[number] = ListOutcome(patches, tuple(in_order))
     return found
 
@@ -337,7 +337,7 @@ def _without_group(answers: Sequence[_BrokerAnswers]) -> Iterator[tuple[Broker, 
     """
     listing = [answer for answer in answers if any(name != NOT_ONLINE for name in answer.names)]
     for one in answers:
-        others = [each for each in listing if each.broker[0] != one.broker[0]]
+        others = [other for other in listing if other.broker[0] != one.broker[0]]
         empty = (number for number, name in enumerate(one.names) if name == NOT_ONLINE)
         offline = []
         for number in empty:

@@ -38,9 +38,9 @@ def find_route_changes(routes: Sequence[RouteRun], most_queues: int) -> list[Rou
     Routes with more queues than ``most_queues`` do not count, and show no change.
     """
     every = ((run, readable(run.brokers)) for run in routes)
-    counted = (each for each in every if sum(number for _, number in each[1]) <= most_queues)
-    runs_of = grouped((each[0].namesrv_addr, each) for each in counted)
-    given = sorted(each for runs in runs_of.values() for each in _given(runs))
+    counted = (pair for pair in every if sum(number for _, number in pair[1]) <= most_queues)
+    runs_of = grouped((pair[0].namesrv_addr, pair) for pair in counted)
+    given = sorted(given_one for runs in runs_of.values() for given_one in _given(runs))
     current: dict[str, Sequence[Readable]] = {}
     now: Sequence[Readable] = []
     changes: list[RouteChange] = []

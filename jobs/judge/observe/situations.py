@@ -305,8 +305,8 @@ def _unreachable(of_lists: _MergedLists, brokers: Iterable[RouteBroker]) -> tupl
     asked = asked_brokers(brokers)
     answered = [broker for broker, answer in of_lists.answers if answer != NO_ANSWER]
     of_names = Counter(broker[0] for broker in asked.intersection(answered))
-    missing = Counter(each for each in of_lists.shown.unreachable if each[1] in asked)
+    missing = Counter(pair for pair in of_lists.shown.unreachable if pair[1] in asked)
     fewest = grouped(((id_, broker[0]), number) for (id_, broker), number in missing.items())
-    lacking = (each for each in fewest.items() if len(each[1]) == of_names[each[0][1]])
-    found = Counter({each: min(numbers) for each, numbers in lacking})
-    return tuple(sorted(found.elements(), key=lambda each: (each[1], each[0] or "")))
+    lacking = (pair for pair in fewest.items() if len(pair[1]) == of_names[pair[0][1]])
+    found = Counter({pair: min(numbers) for pair, numbers in lacking})
+    return tuple(sorted(found.elements(), key=lambda pair: (pair[1], pair[0] or "")))

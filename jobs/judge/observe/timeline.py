@@ -152,7 +152,7 @@ def _blind(phases: Sequence[Phase]) -> list[bool]:
         for phase in phases
     ]
     certainties = ({found.certainty for found in phase.evaluated.findings} for phase in phases)
-    differing = [number for number, each in enumerate(certainties) if POSSIBLE in each]
+    differing = [number for number, shown in enumerate(certainties) if POSSIBLE in shown]
     blind = [not phase.verdict.shows_owners for phase in phases]
     for before, after in pairwise(differing):
         most = max(lists[before + 1 : after], default=0.0)

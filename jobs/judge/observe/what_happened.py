@@ -162,7 +162,7 @@ def _that_differ(routes: Sequence[tuple[str, Sequence[RouteBroker]]]) -> list[st
         return []
     queues = {addr: readable_queues([(addr, brokers)]) for addr, brokers in routes}
     given = list(queues.values())
-    counts = max(given, key=lambda each: (given.count(each), len(each), sorted(each)))
+    counts = max(given, key=lambda of: (given.count(of), len(of), sorted(of)))
     return [addr for addr, of_addr in queues.items() if of_addr != counts]
 
 
@@ -303,7 +303,7 @@ def members_that_changed(
         again = came_back | {client_id for at, client_id in restarted if begins <= at <= ends}
         without = _without_members(in_time, snapshots, begins, ends)
         if without[0] is None:
-            came_back = frozenset(each for each in came_back if parse_client_id(each).can_collide)
+            came_back = frozenset(id_ for id_ in came_back if parse_client_id(id_).can_collide)
         gone, new = len(before - now), len(now - before)
         replaced = min(gone, new) + len(came_back)
         if was == is_:  # As many processes with more ids than before, or fewer: some have others.
@@ -415,7 +415,7 @@ def _values(
         for place in [bisect_left(run.times, moment) - is_before]
         if 0 <= place < len(run.times)
     )
-    lists = sorted(max(each) if is_before else min(each) for each in nearest.values())
+    lists = sorted(max(answers) if is_before else min(answers) for answers in nearest.values())
     latest = {_client_id(record): id_ for _, id_ in lists for record in dossier.list_records[id_]}
     for list_id in {*latest.values()}:
         for record in dossier.list_records[list_id]:
@@ -446,7 +446,7 @@ def _add(found: dict[str, set[Any]], facts: Mapping[str, Any]) -> None:
 def _topics(subscriptions: Iterable[Any] | None, group: str) -> tuple[tuple[str, str], ...]:
     """The topics, each with its filter, but for the group's own retry topic."""
     every = ((topic, expression or "*") for topic, _, expression in subscriptions or ())
-    return tuple(sorted(each for each in every if not is_own_retry_topic(each[0], group)))
+    return tuple(sorted(pair for pair in every if not is_own_retry_topic(pair[0], group)))
 
 
 def _in_words(fact: str, values: Iterable[Any]) -> str:

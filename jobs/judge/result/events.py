@@ -240,7 +240,7 @@ def members_left(rows: Sequence[Row], rounds: Sequence[Instant]) -> Row:
     """The event that the groups' own ones are (``left_at_once``)."""
     cluster = rows[0]["cluster"]
     groups = sorted({row["subject"] for row in rows})
-    begins, latest = (each(row["without_members_since"] for row in rows) for each in (min, max))
+    begins, latest = (edge(row["without_members_since"] for row in rows) for edge in (min, max))
     named = list_of(groups, _MOST_NAMED)
     every = count(len(groups), "group")
     event = {

@@ -78,9 +78,9 @@ def _backlog_columns(
     not_known = {**TopicBacklog()._asdict(), "queues_without_offsets": None}
     if end.coverage == findings.BROADCASTING_GROUP:
         return not_known
-    every = [each for each in dossier.offsets.get(topic, ()) if each.times.size]
-    offsets = [each for each in every if shows_what_waits(each, time)]
-    orphans = (each for each in found if each.kind == findings.ORPHANED and each.last_seen >= time)
+    every = [queue for queue in dossier.offsets.get(topic, ()) if queue.times.size]
+    offsets = [queue for queue in every if shows_what_waits(queue, time)]
+    orphans = (one for one in found if one.kind == findings.ORPHANED and one.last_seen >= time)
     orphaned_since = {orphan.queue: orphan.first_seen for orphan in orphans}
     # A stranger chose how many queues a route has: they are counted, never made.
     queues: dict[str, int] = {}
@@ -102,14 +102,14 @@ def _backlog_columns(
 def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
     """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
     periods = case.situations.by_topic[topic]
-    covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
+    covered = [(one, case.evaluated[one.situation.situation_id].verdict) for one in periods]
     # A period that shows owners counts over a later one that does not.
     at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
     audited = (period.snapshots for period, seen in covered if seen.coverage == findings.AUDITED)
     complete = (evaluation.completeness for _, evaluation in covered if evaluation.shows_owners)
     return {
         "topic": topic,
-        "snapshots": sum(each.snapshots for each in periods),
+        "snapshots": sum(period.snapshots for period in periods),
         "audited_snapshots": sum(audited),
         "first_seen": periods[0].first_seen,
         "last_seen": periods[-1].last_seen,
@@ -121,7 +121,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(findings.ORPHANED, found),
         "duplicate_queue_minutes": _queue_minutes(findings.DUPLICATE, found),
-        "worst_severity": worst(each.severity for each in found) if found else None,
+        "worst_severity": worst(finding.severity for finding in found) if found else None,
     }
 
 
@@ -171,9 +171,9 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
 def _queue_minutes(kind: str, found: Iterable[QueueFinding | Stall]) -> float:
     """The minutes for which the queues were so, weighted by probability and share of the time."""
     minutes = fsum(
-        (each.last_seen - each.first_seen) / _MINUTE * each.probability * each.extent.share_of_time
-        for each in found
-        if isinstance(each, QueueFinding) and each.kind == kind
+        (one.last_seen - one.first_seen) / _MINUTE * one.probability * one.extent.share_of_time
+        for one in found
+        if isinstance(one, QueueFinding) and one.kind == kind
     )
     return float(Decimal(repr(minutes)).quantize(Decimal("0.000001"), ROUND_HALF_UP))
 
@@ -230,7 +230,7 @@ def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Verdict
             **asdict(queue),
             "first_seen": of_queue[0].first_seen,
             "last_seen": of_queue[-1].last_seen,
-            "snapshots": sum(each.snapshots for each in of_queue),
+            "snapshots": sum(period.snapshots for period in of_queue),
         }
         for queue, of_queue in shown.items()
     ]
@@ -306,7 +306,7 @@ def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterato
     """The rows of ``group_health`` with the facts in their reasons; those that are the group's,
     whatever the topic, with its main one.
     """
-    offsets = grouped((each.topic, each) for each in case.offsets.values())
+    offsets = grouped((offsets_of.topic, offsets_of) for offsets_of in case.offsets.values())
     for row in rows:
         of_topic = offsets.get(row["topic"], ())
         facts = [*_one_queue_alone(of_topic), *_beyond(case, of_topic)]

@@ -200,7 +200,7 @@ def group_load(case: Case) -> GroupLoad:
     no_part = chain.from_iterable(fault.client_ids for fault in faults if fault.fault in _NO_PART)
     group = case.dossier.consumer_group
     counted = {of: them for of, them in allocations.items() if not is_own_retry_topic(of, group)}
-    queues = {topic: at_end[topic].verdict.queues for topic, each in counted.items() if each}
+    queues = {topic: at_end[topic].verdict.queues for topic, shares in counted.items() if shares}
     load = GroupLoad(_clients(group, allocations, set(no_part)), queues)
     if any(verdict.findings for verdict in at_end.values()) or not load.is_uneven:
         return load
@@ -223,8 +223,8 @@ def _clients(
         if not is_retry:
             topics.update({share.client_id for share in of_topic if share.subscribed} - no_part)
     return tuple(
-        ClientLoad(each, number, topics[each], round(queues[each], 9), round(retry_queues[each], 9))
-        for each, number in sorted(processes.items())
+        ClientLoad(id_, number, topics[id_], round(queues[id_], 9), round(retry_queues[id_], 9))
+        for id_, number in sorted(processes.items())
     )
 
 
@@ -245,7 +245,7 @@ def _fairer(
         return None
     tried: list[tuple[int, int, str]] = []
     for name in _FREE_STRATEGIES:
-        strategy, loads = make_strategy(name), Counter({each.client_id: 0 for each in load.sharing})
+        strategy, loads = make_strategy(name), Counter({one.client_id: 0 for one in load.sharing})
         for topic, of_topic in allocations.items():
             queues = [MessageQueue(topic, *queue) for share in of_topic for queue in share.queues]
             client_ids = [share.client_id for share in of_topic]

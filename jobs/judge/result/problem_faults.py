@@ -82,7 +82,7 @@ def shown_faults(rows: Iterable[Row]) -> list[Row]:
 
     shown = []
     for runs in grouped((key(row), row) for row in rows).values():
-        worst = max(runs, key=lambda each: (_weight(each), each["last_seen"]))
+        worst = max(runs, key=lambda run: (_weight(run), run["last_seen"]))
         unknown = any(run["known_issue"] is None for run in runs)
         opened = [run["open_since"] for run in runs if run["open_since"] is not None]
         fault = {name: worst[name] for name in FAULT_FIELDS if name in worst}

@@ -78,18 +78,18 @@ def former_findings(
     others stay open.
     """
     before = list(earlier)
-    shown = {(each.topic, cause) for each in before for cause in each.causes}
-    stalled = [each.topic for each in before if each.kind == kinds.STALLED]
+    shown = {(finding.topic, cause) for finding in before for cause in finding.causes}
+    stalled = [finding.topic for finding in before if finding.kind == kinds.STALLED]
     shown |= {(topic, fault) for topic in stalled for fault in kinds.SHOWN_BY_STALLS}
     rows = []
-    for each in before:
-        is_of_queue = each.kind in kinds.QUEUE_FINDINGS.values()
-        decides = polled if each.kind == kinds.STALLED or each.kind in BY_OFFSETS else audited
-        status = RESOLVED if each.topic in decides else kinds.NOT_AUDITED
-        is_shown = (each.topic, each.kind) in shown or kinds.kind_of(each.kind).passes
+    for finding in before:
+        is_of_queue = finding.kind in kinds.QUEUE_FINDINGS.values()
+        decides = polled if finding.kind == kinds.STALLED or finding.kind in BY_OFFSETS else audited
+        status = RESOLVED if finding.topic in decides else kinds.NOT_AUDITED
+        is_shown = (finding.topic, finding.kind) in shown or kinds.kind_of(finding.kind).passes
         is_row = is_of_queue or (status == kinds.NOT_AUDITED and not is_shown)
-        if is_row and each.finding_id not in go_on:
-            rows.append({**each._asdict(), "status": status})
+        if is_row and finding.finding_id not in go_on:
+            rows.append({**finding._asdict(), "status": status})
     return rows
 
 
@@ -110,7 +110,7 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     dossier, by_topic, evaluated = case.dossier, case.situations.by_topic, case.evaluated
     of_queues: list[QueueFinding | Stall] = [*found.queues, *found.stalls]
     tables = {
-        table: [_row(case, each) for each in of_queues if each.kind == kind]
+        table: [_row(case, finding) for finding in of_queues if finding.kind == kind]
         for table, kind in kinds.QUEUE_FINDINGS.items()
     }
     shown = shown_on_queues(tables)
@@ -161,7 +161,7 @@ def is_finding(fault: Row, shown: Container[str]) -> bool:
 
 def _health(case: Case, of_queues: Sequence[QueueFinding | Stall]) -> list[Row]:
     dossier, by_topic = case.dossier, case.situations.by_topic
-    of_topic = grouped((each.topic, each) for each in of_queues)
+    of_topic = grouped((finding.topic, finding) for finding in of_queues)
     rows = [health.group_health(case, topic, of_topic.get(topic, ())) for topic in by_topic]
     rows += [
         health.topic_without_group(topic, routes)
@@ -240,7 +240,7 @@ def rows_of_failed(dossier: Dossier, failure: Failure, terms: Terms) -> dict[str
     polled = {time for run in dossier.polls for time in run.times}
     routed = (run.times for runs in dossier.routes.values() for run in runs)
     times = sorted(polled or set(chain.from_iterable(routed)))
-    topics = sorted({topic for each in dossier.list_topics.values() for topic in each}) or [""]
+    topics = sorted({topic for own in dossier.list_topics.values() for topic in own}) or [""]
     tables = {
         "group_health": [
             topic_without_audit(topic, kinds.AUDIT_FAILED, reason, times)

@@ -104,7 +104,7 @@ class Episode(NamedTuple, Generic[Key, Observed]):
     @property
     def shown(self) -> list[Observed]:
         """The observations of the runs, in time."""
-        return [each for _, each in self.sightings]
+        return [shown for _, shown in self.sightings]
 
 
 def episodes_of(
@@ -117,7 +117,7 @@ def episodes_of(
     See ``join_episodes`` and ``extent_of``.
     """
     of_keys = grouped(
-        (key, (run, each)) for run, of_run in zip(runs, shown, strict=True) for key, each in of_run
+        (key, (run, seen)) for run, of_run in zip(runs, shown, strict=True) for key, seen in of_run
     )
     counted = runs[-1].after if runs else 0
     for key, of_key in of_keys.items():
