@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ..declared.dossier import QueueOffsets
 from ..declared.instants import Instant
 from .arrow_tables import Row
-from .result.events import find_events
+from .result.events import with_events
 from .result.known_before import with_history
 from .result.rows import to_rows
 from .result.severity import graded
@@ -78,13 +78,10 @@ def judge(case: Case) -> dict[str, list[Row]]:
     found = GroupFindings()
     for rule in RULES:
         found = rule(case, found)
-    tables = to_rows(case, found)
-    tables["events"] = find_events(case, tables)
+    tables = with_events(case, to_rows(case, found))
     names = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
-    found_problems = problems_of(
-        names, tables, case.dossier.ended, case.unseen_since, case.dossier.offsets
-    )
-    return tables | {"problems": found_problems}
+    before, offsets = case.dossier.ended, case.dossier.offsets
+    return tables | {"problems": problems_of(names, tables, before, case.unseen_since, offsets)}
 
 
 def problems_of(

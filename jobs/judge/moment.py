@@ -6,7 +6,6 @@ history as the published tables have.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -92,11 +91,11 @@ class Moment:
         """The queues that each client id holds, where each process answered; else nothing."""
         topic = self.state.topic
         reported = {
-            last_report.client_id: [MessageQueue(topic, *queue) for queue in last_report.queues]
-            for last_report in self.held
+            report.client_id: [MessageQueue(topic, *queue) for queue in report.queues]
+            for report in self.held
         }
         listed = [of_list.members for of_list in self.state.client_lists]
-        is_one_each = all(len({m.client_id for m in each}) == len(each) for each in listed)
+        is_one_each = all(len({m.client_id for m in members}) == len(members) for members in listed)
         ids = {member.client_id for member in self.state.members}
         is_whole = len(self.held) == len(reported) and reported.keys() == ids and is_one_each
         return reported if is_whole else {}
@@ -149,19 +148,15 @@ def find_moments(
     case = Case(dossier, found, evaluated, terms)
     judged = judge(case)
     moments: list[Moment] = []
-    for each in [topic] if topic is not None else sorted(topics):
-        queues = {
-            table: [
-                row
-                for row in judged[table]
-                if row["topic"] == each and row["first_seen"] <= snapshot_time <= row["last_seen"]
-            ]
+    for name in [topic] if topic is not None else sorted(topics):
+        wrong = [
+            (table, row)
             for table in QUEUE_FINDINGS
-        }
-        backlog, backlog_old, backlog_at = _backlog(
-            dossier, each, snapshot_time, queues["orphaned_queues"]
-        )
-        wrong = list(chain.from_iterable(queues.values()))
+            for row in judged[table]
+            if row["topic"] == name and row["first_seen"] <= snapshot_time <= row["last_seen"]
+        ]
+        orphans = [row for table, row in wrong if table == "orphaned_queues"]
+        backlog, backlog_old, backlog_at = _backlog(dossier, name, snapshot_time, orphans)
         moments += [
             Moment(
                 cluster=dossier.cluster,
@@ -170,25 +165,24 @@ def find_moments(
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,
                 judged=judged,
-                held=_held(dossier, each, _held_since(case, period, snapshot_time), snapshot_time),
+                held=_held(dossier, name, _held_since(case, period, snapshot_time), snapshot_time),
                 backlog=backlog,
                 backlog_old=backlog_old,
                 backlog_at=backlog_at,
-                read=_read(dossier, each, snapshot_time, wrong, terms),
+                read=_read(dossier, name, snapshot_time, [row for _, row in wrong], terms),
                 computed=_computed(evaluated[period.situation.situation_id]),
                 snapshots=(times[0], times[-1]),
                 masking=terms.masking,
             )
-            for period in found.by_topic[each]
+            for period in found.by_topic[name]
             if period.first_seen <= snapshot_time <= period.last_seen
         ]
     return moments
 
 
 def _computed(verdict: Verdict) -> frozenset[tuple[str, QueueKey]] | None:
-    if not verdict.verdict.shows_owners:
-        return None
-    return frozenset((finding.kind, finding.queue) for finding in verdict.findings)
+    wrong = frozenset((finding.kind, finding.queue) for finding in verdict.findings)
+    return wrong if verdict.verdict.shows_owners else None
 
 
 def _held_since(case: Case, period: Period, until: Instant) -> Instant:
@@ -214,11 +208,10 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
         if said_at is not None and since <= said_at <= until
     ]
     in_time = sorted(reported, key=itemgetter(0))
-    last = {(run.client_id, run.start_timestamp): (said_at, run) for said_at, run in in_time}
-    by_process = sorted(last.items(), key=lambda each: (each[0][0], each[0][1] or 0))
+    last = {(run.client_id, run.start_timestamp or 0): (said_at, run) for said_at, run in in_time}
     return tuple(
         LastReport(client_id, said_at, tuple(sorted(ProcessReport(run).activities.get(topic, ()))))
-        for (client_id, _), (said_at, run) in by_process
+        for (client_id, _), (said_at, run) in sorted(last.items())
     )
 
 
@@ -251,7 +244,10 @@ def _read(
     that; of another from ``persistence_seconds`` before the moment until so long after it.
     """
     around = terms.persistence_seconds * SECOND
-    times = {(row["broker_name"], row["queue_id"]): _time_of(row) for row in wrong}
+    times = {
+        (row["broker_name"], row["queue_id"]): (row["first_seen"], row["last_seen"])
+        for row in wrong
+    }
     advancing = caught_up = 0
     offsets = dossier.offsets.get(topic, ())
     for offset in offsets:
@@ -261,7 +257,3 @@ def _read(
         elif (place := last_up_to(offset, at)) >= 0 and not offset.waiting[place]:
             caught_up += 1
     return ReadQueues(advancing, caught_up) if offsets else None
-
-
-def _time_of(row: Row) -> tuple[Instant, Instant]:
-    return row["first_seen"], row["last_seen"]

@@ -26,21 +26,23 @@ from ..fold.kernel import LISTED, runs_of
 from ..fold.runs import Records
 from ..judge.arrow_tables import Row, to_table
 from ..judge.history import judge
-from ..judge.observe.allocations import rows_of_shares, shares_of
-from ..judge.observe.core_verdict import Verdict
+from ..judge.observe.core_verdict import Verdict, rows_of_shares, shares_of
 from ..judge.observe.evaluation import (
     Failure,
     SeenState,
+    SituationRow,
     Verdicts,
     at_once,
     evaluate,
     evaluate_one,
+    from_row,
+    rules_of,
     seen_states,
+    to_row,
 )
 from ..judge.observe.event_times import times_of_group
-from ..judge.observe.situation_rows import SituationRow, from_row, rules_of, to_row
 from ..judge.observe.situations import Situations, find_situations
-from ..judge.result.failed import rows_of_failed
+from ..judge.result.rows import rows_of_failed
 from ..judge.rules.broker_identities import by_identity
 from ..judge.rules.case import Case
 from ..judge.terms import Terms

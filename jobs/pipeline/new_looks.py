@@ -33,7 +33,7 @@ from ..dumps.files import list_local_files, slices_of
 from ..dumps.group_configs import last_group_configs
 from ..engines.local import LocalEngine
 from ..judge.observe.routes import queues_of, readable
-from ..judge.result.statuses import BY_OFFSETS
+from ..judge.result.rows import BY_OFFSETS
 from ..languages.translated_rows import TEXTS, with_texts
 from ..publish.gone import BROKERS, NAMESERVERS
 from ..reports.finding_rows import FindingRow, counted_rows, read_rows
@@ -56,7 +56,7 @@ from .group_audit import read_dossiers_of
 from .inputs import Inputs
 
 #: Kinds that running infos alone show (docs/collect), as findings or as causes; those that they
-#: show where no heartbeat came; and by offsets, besides what ``judge/result/statuses.py`` has.
+#: show where no heartbeat came; and by offsets, besides what ``judge/result/rows.py`` has.
 _BY_RUNNING_INFOS = frozenset(
     {QUEUE_NOT_HELD, ALLOCATES_OTHERWISE, CLIENT_NOT_ANSWERING, "STRATEGY_MISMATCH"}
 )

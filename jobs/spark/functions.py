@@ -40,7 +40,7 @@ from ..engines.batches import SITUATION, in_worker
 from ..engines.engine import Work
 from ..engines.pieces import in_parts
 from ..errors import InputError
-from ..judge.observe.allocations import SHARES as SHARES_OF_A_SITUATION
+from ..judge.observe.core_verdict import SHARES as SHARES_OF_A_SITUATION
 from ..judge.observe.evaluation import MEMBERS_AT_ONCE
 from .session import fitting_workers
 

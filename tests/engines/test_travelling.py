@@ -17,7 +17,7 @@ from jobs.engines.batches import SITUATION
 from jobs.engines.pieces import in_parts, pack_value, unpack_value
 from jobs.fold.kernel import Cutting, runs_of
 from jobs.fold.slices import TableStep
-from jobs.judge.observe.allocations import SHARES
+from jobs.judge.observe.core_verdict import SHARES
 from jobs.judge.observe.evaluation import Failure, SeenState, Verdicts, evaluate, seen_states
 from jobs.judge.observe.situations import find_situations
 from jobs.judge.terms import KnownIssueTerms, Terms

@@ -20,7 +20,7 @@ def gone(clients, *listed):
     dossier = group({"x": polls(*listed)}, clients=clients)
     found = gone_clients(dossier, broker_answers(dossier.polls), 130 * SECOND)
     return {
-        client_id: ((each.since - at(0)) / SECOND, (each.listed_until - at(0)) / SECOND)
+        client_id: ((each.begins - at(0)) / SECOND, (each.last_seen - at(0)) / SECOND)
         for client_id, each in found.items()
     }
 

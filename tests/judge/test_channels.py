@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,13 +69,6 @@ def test_what_channels_and_start_times_show_of_how_many_processes(lists, clients
     assert [n for n, _ in processes(group(lists, clients=clients), second)] == number
 
 
-def test_a_channel_that_goes_in_time_was_left_behind():
-    # Each connection is listed for two rounds beside the next one: 60 s, dropped by 120 s.
-    dossier = group({"x": polls((1,), (1, 2), (1, 2), (2, 3), (2, 3), (3, 4), (4,))})
-    for second in (60, 120, 180, 240, 300):
-        assert [number for number, _ in processes(dossier, second)] == [1]
-
-
 def rounds_of_300(*ports_of_rounds):
     return polls(*ports_of_rounds, every=300)
 
@@ -114,29 +105,10 @@ def test_who_connects_between_rounds_that_are_far_apart_is_one_process(ports, nu
     assert [number for each in found for number, _ in each] == numbers
 
 
-def test_who_reconnects_beside_another_process_of_its_id_is_one_more():
-    """Rounds each 60 s: each old connection is listed for two of them."""
-    ports = [(1, n, n + 1, n + 2) for n in range(10, 20)]
-    dossier = group({"x": polls(*ports)})
-    assert [processes(dossier, 60 * n)[0][0] for n in range(3, 10)] == [2] * 7
-
-
 def test_start_times_that_alternate_count_no_connection_that_one_list_has():
     """Two answer by turns, and one of them reconnects before each round."""
     dossier = group({"x": rounds_of_300(*RECONNECTS)}, clients=BY_TURNS)
     assert [processes(dossier, 300 * n)[0][0] for n in range(6)] == [2] * 6
-
-
-@pytest.mark.parametrize("brokers", [("x",), ("x", "y", "z")])
-def test_twelve_pods_that_were_restarted_without_closing_are_twelve_processes(brokers):
-    def listed(number):
-        first = [0] * (number < 5) + [100] * (number > 2)
-        return [(f"pod-{n}@app", f"h:{port + n}") for port in first for n in range(12)]
-
-    dossier = group({name: [(30 * n, 30 * n, listed(n)) for n in range(10)] for name in brokers})
-    counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), (), EXPIRY)
-    moments = {run.broker: at(120) for run in dossier.polls}
-    assert [each.processes for each in counts.at(moments)] == [1] * 12
 
 
 def test_channels_have_their_times_and_when_they_were_gone():
@@ -226,13 +198,3 @@ def test_the_counts_are_those_of_the_plain_definitions(channels):
     for minute in range(25):
         found = [each.processes for each in counts.at({("x", 0): at(60 * minute)})]
         assert found == counted(channels, at(60 * minute))
-
-
-def test_thousands_of_connections_of_one_id_take_seconds_at_most():
-    # Containers that all have the address 127.0.0.1 and no instance name; some reconnect.
-    began = time.perf_counter()
-    ports = [[60_000 + (n + r) // 30 * 2_000 + n for n in range(2_000)] for r in range(30)]
-    dossier = group({"x": polls(*ports)})
-    counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), [], EXPIRY)
-    assert all(counts.at({("x", 0): at(60 * round_)}) for round_ in range(30))
-    assert time.perf_counter() - began < 10

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.declared.dossier import ReportedQueue
-from jobs.judge.observe.drift import find_drift
+from jobs.judge.observe.holdings_index import find_drift
 from tests.judge.witnesses import AGREED, BROKER, TOPIC, allocated, at, holdings_of, info, log
 
 
@@ -71,17 +71,6 @@ def test_what_is_missing_and_what_is_too_much_is_one_row_from_first_to_last():
     assert drift(infos) == [lacks("a", 1, 60, 120, 2), extra("b", 1, 60, 60, 1)]
 
 
-def test_an_answer_that_is_missing_between_two_that_agree_is_no_observation():
-    infos = [info("a", [60, 180, 300], [0]), info("b", [60, 120, 240, 300], [1, 2, 3])]
-    assert [(row["client_id"], row["observations"]) for row in drift(infos)] == [("a", 3), ("b", 4)]
-
-
-def test_a_drift_that_comes_again_in_a_later_round_is_another_episode():
-    # The answers of 60 and 180 are equal, so that they come as one run: 120 lies between.
-    infos = [info("a", [60, 180], [0]), info("a", 120, [0, 1])]
-    assert drift(infos) == [lacks("a", 1, 60, 60, 1), lacks("a", 1, 180, 180, 1)]
-
-
 def test_one_queue_drifts_on_while_others_come_and_go():
     # Another answer each round, and queue 1 is missing from each of them.
     infos = [info("a", 60, [0]), info("a", 120, [0, 2]), info("a", 180, [])]
@@ -103,19 +92,6 @@ def test_where_views_differ_the_probability_says_how_much_to_make_of_it():
 def test_processes_that_share_an_id_are_each_held_against_its_share():
     infos = [info("a", 60, [0, 1]), info("a", 60, [0], started=5)]
     assert drift(infos) == [lacks("a", 1, 60, 60, 1, start_timestamp=at(5))]
-
-
-def test_what_follows_a_change_is_attributed_to_it_for_as_long_as_it_explains_it():
-    segments = [("one", 0, 100), ("two", 110, 600)]
-    infos = [info("a", 115, [0]), info("b", [115, 300], [2])]
-    assert drift(infos, segments=segments) == [
-        lacks("a", 1, 115, 115, 1, attributed_to="STATE_CHANGED"),
-        # At 300 the rebalance of every 20 seconds has long come: nothing explains it any more.
-        lacks("b", 3, 115, 300, 2),
-    ]
-    assert drift(infos[:1], segments=segments, changes=[70]) == [
-        lacks("a", 1, 115, 115, 1, attributed_to="ROUTE_CHANGED")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -227,13 +203,6 @@ def test_a_line_holds_until_the_next_one_in_every_phase_that_it_lasts_through():
     ]
 
 
-def test_a_contradiction_is_one_episode_over_the_phases_that_it_lasts_through():
-    segments = [("one", 0, 100), ("two", 110, 200), ("one", 210, 300)]
-    assert drift([log("p", "a", 0, [0])], segments=segments) == [
-        log_lacks("p", "a", 1, 20, 300, observations=3)
-    ]
-
-
 def test_a_contradiction_that_comes_again_is_another_episode():
     lines = [log("p", "a", 0, [0]), log("p", "a", 150, [0, 1]), log("p", "a", 250, [0])]
     assert drift(lines) == [log_lacks("p", "a", 1, 20, 150), log_lacks("p", "a", 1, 270, 600)]
@@ -281,16 +250,6 @@ def test_a_result_that_no_view_gives_drifts_by_what_all_views_have_in_common():
     ]
 
 
-def test_a_line_of_other_lengths_is_compared_with_all_views():
-    # Its lists fit none of them.
-    line = log("p", "b", 100, [1, 2], queue_count=9, client_count=9)
-    assert drift([line], allocations=DIVERGED) == []
-    other_list = {"queue_count": 9, "client_count": 9, "attributed_to": "OTHER_LIST"}
-    assert drift([log("p", "b", 100, [3], 9, 9)], allocations=DIVERGED) == [
-        log_lacks("p", "b", 2, 120, 600, **other_list)
-    ]
-
-
 def test_the_lengths_of_the_lists_prove_the_view_that_the_client_had():
     # b takes 1 and 2 from the list of three clients, and says that it had the list of two.
     assert drift([log("p", "b", 100, [1, 2])], allocations=DIVERGED) == [
@@ -323,14 +282,6 @@ def test_lists_that_no_broker_gave_are_named_unless_they_are_those_of_a_phase_ne
     line = log("p", "a", second, [3], client_count=client_count)
     rows = drift([line], segments=segments, allocations=states)
     assert {each["attributed_to"] for each in rows} == {explained_by}
-
-
-def test_logs_of_processes_that_share_an_id_are_kept_apart():
-    allocations = [allocated("a", [0, 1], processes=2)]
-    lines = [log("p", "a", -100, [0, 1]), log("q", "a", -50, [0])]
-    assert drift(lines, allocations=allocations) == [log_lacks("q", "a", 1, 20, 600)]
-    # One process, two logs: one of them is of a process that is gone.
-    assert drift(lines) == []
 
 
 def test_no_result_of_the_client_is_compared_where_the_broker_assigns():

@@ -16,26 +16,30 @@ from jobs.declared.dossier import Dossier, ListedIds
 from jobs.declared.instants import SECOND
 from jobs.declared.kinds import COLLECTOR_AWAY, EVENT_KINDS, GRADED_TABLES
 from jobs.judge.arrow_tables import Row, to_table
-from jobs.judge.observe.brokers import masters_away
+from jobs.judge.observe import what_happened as finders
+from jobs.judge.observe.brokers import masters_away, topics_by_broker
 from jobs.judge.observe.routes import find_route_changes
 from jobs.judge.observe.situations import Situations, find_situations
-from jobs.judge.result import events
-from jobs.judge.result.events import (
-    MOST_FINDINGS,
-    MOST_GROUPS,
+from jobs.judge.observe.what_happened import (
     Event,
     addresses_that_changed,
-    bounded,
-    collector_away,
     find_events,
-    left_at_once,
     masters_that_left,
-    members_left,
     members_that_changed,
-    merged,
     nameservers_that_differ,
     restarts,
-    topic_resized,
+    topics_resized,
+)
+from jobs.judge.result.events import (
+    IN_SHORT,
+    MOST_FINDINGS,
+    MOST_GROUPS,
+    bounded,
+    collector_away,
+    left_at_once,
+    members_left,
+    merged,
+    with_events,
 )
 from jobs.schemas import EVENTS
 from rebalance_core.strategy_rules import MOST_TOPIC_QUEUES
@@ -68,16 +72,17 @@ def test_every_function_that_finds_events_is_called() -> None:
     """One that is written and not called finds nothing in any run, and its own tests pass."""
     rules = {
         name
-        for name, each in vars(events).items()
+        for name, each in vars(finders).items()
         if inspect.isfunction(each)
         and not name.startswith("_")
+        and each is not find_events
         and get_type_hints(each).get("return") == Iterator[Event]
     }
-    assert {"masters_that_left", "topic_resized"} <= rules <= {*find_events.__code__.co_names}
+    assert {"masters_that_left", "topics_resized"} <= rules <= {*find_events.__code__.co_names}
 
 
 def test_every_event_with_which_something_begins_has_words_for_it() -> None:
-    assert events.IN_SHORT.keys() == EVENT_KINDS.keys() - {COLLECTOR_AWAY}
+    assert IN_SHORT.keys() == EVENT_KINDS.keys() - {COLLECTOR_AWAY}
 
 
 # ---------------------------------------------------------------- masters
@@ -98,7 +103,7 @@ def test_a_master_is_away_from_its_first_silence_until_it_answers_again() -> Non
 
 
 def left(dossier: Dossier) -> Iterator[Event]:
-    return masters_that_left(case(dossier=dossier, masters_away=[*masters_away(dossier)]))
+    return masters_that_left(masters_away(dossier), topics_by_broker(dossier))
 
 
 def test_a_master_that_has_not_come_back_is_away_still() -> None:
@@ -142,7 +147,7 @@ def test_a_broker_that_comes_later_was_not_away_before() -> None:
 def test_a_broker_that_leaves_the_route_with_its_master_is_the_same_event() -> None:
     routes = [route([A, B], 0, 60, 240), route([B], 120, 180)]
     assert seconds(left(of_b(*routes))) == [("MASTER_LEFT", "broker-a", 120, 240)]
-    assert list(topic_resized("T", find_route_changes(routes, MOST_TOPIC_QUEUES))) == []
+    assert list(topics_resized({"T": find_route_changes(routes, MOST_TOPIC_QUEUES)})) == []
 
 
 def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> None:
@@ -163,10 +168,10 @@ def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> No
     ]
     dossier.acting = {"broker-a": {*acts}}
     assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
-    assert list(addresses_that_changed(dossier)) == []
+    assert list(addresses_that_changed(dossier, topics_by_broker(dossier))) == []
     # The master does not come back.
     dossier.polls[0] = dossier.polls[0]._replace(times=own[:2], answered_at=own[:2])
-    assert list(addresses_that_changed(dossier)) == []
+    assert list(addresses_that_changed(dossier, topics_by_broker(dossier))) == []
 
 
 # ---------------------------------------------------------------- nameservers and addresses
@@ -199,13 +204,13 @@ def test_a_broker_is_asked_at_another_address_from_then_on() -> None:
         run._replace(times=run.times[:4], broker_addr="10.0.0.1:10911"),
         run._replace(times=run.times[4:], broker_addr="10.0.0.9:10911"),
     ]
-    (event,) = addresses_that_changed(dossier)
+    (event,) = addresses_that_changed(dossier, topics_by_broker(dossier))
     assert seconds([event]) == [("BROKER_ADDRESS_CHANGED", "broker-a", 240, 240)]
     assert event.evidence.startswith("its address was 10.0.0.1:10911 and is now 10.0.0.9:10911")
 
     # Two collectors, each of which knows the broker by another address.
     dossier.polls[1] = run._replace(times=run.times[2:], broker_addr="10.0.0.9:10911")
-    assert list(addresses_that_changed(dossier)) == []
+    assert list(addresses_that_changed(dossier, topics_by_broker(dossier))) == []
 
 
 # ---------------------------------------------------------------- topics
@@ -247,20 +252,26 @@ def resized(*routes: Any) -> list[Event]:
     """The events of a route each half a minute."""
     each_time = [route(each, 30 * n) for n, each in enumerate(routes)]
     changes = find_route_changes(each_time, MOST_TOPIC_QUEUES)
-    return [each for each in topic_resized("T", changes) if each.ends is not None]
+    return [*topics_resized({"T": changes})]
 
 
 # ---------------------------------------------------------------- members
 
 
-def changed(*in_time: tuple[float, str], **others: Any) -> list[tuple[str, int, int, str]]:
+def changed(
+    *in_time: tuple[float, str], clients: Any = (), **others: Any
+) -> list[tuple[str, int, int, str]]:
     """(kind, begins, ends, what) of changes of members, each a letter; a round each minute."""
-    members = [ListedIds(at(second), frozenset(ids)) for second, ids in in_time]
-    snapshots = [at(60 * n) for n in range(60)]
     return [
         (e.kind, e.begins // SECOND, (e.ends or 0) // SECOND, str(e.what))
-        for e in members_that_changed("G", members, snapshots, **others)
+        for e in changes(in_time, clients, **others)
     ]
+
+
+def changes(in_time: Any, clients: Any = (), **others: Any) -> list[Event]:
+    members = [ListedIds(at(second), frozenset(ids)) for second, ids in in_time]
+    dossier = Dossier("c", "G", clients=[*clients])
+    return [*members_that_changed(dossier, members, [at(60 * n) for n in range(60)], **others)]
 
 
 SCALED = "group G was scaled from 2 to {} members"
@@ -287,9 +298,7 @@ def test_members_that_change_are_one_deploy_or_one_scaling_with_who_came_and_lef
     in_time: Any, kind: str, what: str, evidence: str
 ) -> None:
     assert changed(*in_time) == [(kind, 60, int(in_time[-1][0]), what)]
-    members = [ListedIds(at(second), frozenset(ids)) for second, ids in in_time]
-    events = members_that_changed("G", members, [at(60 * n) for n in range(60)])
-    assert [str(each.evidence) for each in events] == [evidence]
+    assert [str(each.evidence) for each in changes(in_time)] == [evidence]
 
 
 def test_what_is_further_apart_than_a_pod_takes_are_two_events() -> None:
@@ -311,7 +320,7 @@ def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
     infos = [started("a", -100, 0, 60, 120), started("a", 150, 180, 240), started("b", -100, 0)]
     assert restarts(infos) == [(at(180), "a")]
     deploy = ("GROUP_DEPLOYED", 180, 180, f"1 {REPLACED}")
-    assert changed((0, "ab"), restarted=restarts(infos)) == [deploy]
+    assert changed((0, "ab"), clients=infos) == [deploy]
     # Two processes that share the id are reported by turns.
     assert restarts([started("a", -100, 0, 120), started("a", -50, 60, 180)]) == []
 
@@ -329,8 +338,7 @@ def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
     ],
 )
 def test_an_event_has_the_time_in_which_the_group_had_no_member(in_time: Any, without: Any) -> None:
-    members = [ListedIds(at(second), frozenset(ids)) for second, ids in in_time]
-    (event,) = members_that_changed("G", members, [at(60 * n) for n in range(60)])
+    (event,) = changes(in_time)
     since, until = event.without_members_since, event.without_members_until
     assert tuple(None if each is None else each // SECOND for each in (since, until)) == without
 
@@ -385,8 +393,9 @@ def explained(*findings: Row, silent: tuple[int, ...] = (120, 180, 240)) -> tupl
         masters_away=[*masters_away(dossier)],
         snapshots=[at(each) for each in MINUTES],
     )
-    (event,) = find_events(of, tables)
-    return event, [row["event_id"] == event["event_id"] for row in findings]
+    tables = with_events(of, tables)
+    (event,) = tables["events"]
+    return event, [row["event_id"] == event["event_id"] for row in tables["orphaned_queues"]]
 
 
 def test_a_finding_names_the_event_with_which_it_began() -> None:
@@ -495,7 +504,7 @@ def test_an_event_of_several_groups_counts_those_that_consume_nothing_since(
     of = case(
         dossier=dossier, route_changes={}, masters_away=away, snapshots=list(map(at, MINUTES))
     )
-    (event,) = find_events(of, tables)
+    (event,) = with_events(of, tables)["events"]
     assert str(event["headline"]).partition("back at 00:05:00: ")[2] == words
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.observe.channels import Channel
-from jobs.judge.observe.reassignments import Reassignment
 from jobs.judge.observe.situations import Situations
+from jobs.judge.observe.timeline import Reassignment
 from jobs.judge.rules.flapping import Life, flapping_members, successions
 from jobs.judge.rules.found import GroupFindings
 from tests.judge.phases import at, case

@@ -108,17 +108,6 @@ def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share
     assert (row["snapshots"], row["audited_snapshots"]) == (5, 5)
 
 
-def test_a_stall_alone_gives_the_worst_severity():
-    row = health(("good", 0, 240), findings=[stall(), stall(severity="WARNING")])
-    assert row["worst_severity"] == "WARNING"
-
-
-@pytest.mark.parametrize(("period_id", "backlog"), [("good", 30), ("all", None)])
-def test_of_clients_that_keep_their_offsets_themselves_nobody_knows_what_waits(period_id, backlog):
-    offsets = polled([0, 240], [10, 30], [0, 0])
-    assert health((period_id, 0, 240), offsets=[offsets])["backlog"] == backlog
-
-
 @pytest.mark.parametrize(
     ("period_id", "brokers", "number"),
     [

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from jobs.declared.dossier import Dossier
-from jobs.judge.observe.drift import find_drift
-from jobs.judge.observe.holdings_index import index_holdings
+from jobs.judge.observe.holdings_index import find_drift, index_holdings
 from jobs.judge.observe.routes import RouteChange
 from jobs.judge.rules.found import GroupFindings
 from jobs.judge.rules.held import held_queues

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-
 import numpy as np
 
 from jobs.declared.dossier import Dossier, EarlierFinding, PollRun, QueueOffsets
-from jobs.declared.finding_ids import finding_id
 from jobs.judge.arrow_tables import to_table
 from jobs.judge.history import judge
 from jobs.judge.observe.situations import find_situations
 from jobs.judge.rules.case import Case
-from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
 from rebalance_core import MessageQueue
 from tests.judge.phases import (
@@ -94,29 +89,6 @@ def test_severity_goes_from_findings_to_faults_and_health():
     assert tables["group_health"][0]["worst_severity"] == "CRITICAL"
 
 
-def test_a_finding_that_was_open_in_the_run_before_persists_and_one_that_is_gone_is_resolved():
-    def before(queue_id):
-        id_ = finding_id("c", "G", "T", "broker-a", queue_id, "ORPHANED")
-        place = ("ORPHANED", "T", "broker-a", queue_id)
-        since = at(-900)
-        return EarlierFinding(id_, *place, since, at(-60), "CRITICAL", ("GHOST_MEMBER",), since, 1)
-
-    tables = history(dossier(earlier=[before(0), before(7)]))
-
-    assert [row["status"] for row in tables["orphaned_queues"]] == ["PERSISTING"]
-    assert [row["status"] for row in tables["duplicate_queues"]] == ["NEW"]
-    (former,) = tables["former_findings"]
-    assert (former["queue_id"], former["status"]) == (7, "RESOLVED")
-
-
-def test_findings_are_known_by_the_terms():
-    known = KnownIssueTerms("OPS-1", (("groups", re.compile("G")),), None, frozenset({"ORPHANED"}))
-    tables = history(dossier(), replace(TERMS, known_issues=(known,)))
-
-    assert [row["known_issue"] for row in tables["orphaned_queues"]] == ["OPS-1"]
-    assert [row["known_issue"] for row in tables["duplicate_queues"]] == [None]
-
-
 def test_members_that_come_and_go_are_a_fault_of_the_group_that_is_told_once():
     """Another member is there at every other minute, in both topics."""
     polls = [
@@ -135,15 +107,6 @@ def test_members_that_come_and_go_are_a_fault_of_the_group_that_is_told_once():
     assert (flapping["client_ids"], flapping["severity"]) == (("i@1",), "WARNING")
     told = "i@1 joined 5 times; meanwhile members joined or left 10 times"
     assert flapping["evidence"].startswith(told)
-
-
-def test_a_change_of_the_route_is_a_fault_of_each_topic_that_the_group_reads():
-    changed = [route([broker()], 0, 60), route([broker(queues=6)], 120)]
-    routes = dict.fromkeys(("T", "U"), changed)
-    faults = history(dossier(routes=routes), faulty=evaluated())["group_faults"]
-
-    told = [(row["topic"], row["fault"], row["severity"]) for row in faults]
-    assert told == [("T", "ROUTE_CHANGED", "INFO")]
 
 
 def test_a_route_that_nobody_reads_has_a_row_in_the_group_that_it_is_put_with():
@@ -172,14 +135,6 @@ def polls(topic, queue_id, consumed):
     minutes = np.arange(11, dtype=np.int64)
     times = np.array(MINUTES, dtype=np.int64)
     return QueueOffsets(topic, "broker-a", queue_id, times, 100 + minutes, consumed(minutes))
-
-
-def test_a_finding_has_the_backlog_of_its_queue():
-    offsets = {"T": [polls("T", 0, lambda minutes: 100 + 0 * minutes)]}
-
-    (orphan,) = history(dossier(offsets=offsets))["orphaned_queues"]
-
-    assert (orphan["backlog"], orphan["backlog_growth"]) == (10, 5)
 
 
 def test_a_queue_stalls_though_no_member_was_seen_to_subscribe_to_its_topic():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.declared.dossier import ReportedQueue
-from jobs.judge.observe.drift import find_drift
+from jobs.judge.observe.holdings_index import find_drift
 from tests.judge.witnesses import (
     AGREED,
     BROKER,
@@ -39,12 +39,6 @@ def test_equal_answers_that_follow_each_other_are_one_holding():
     assert (only.phase.verdict.processes, only.is_settled, only.explained_by) == (2, True, None)
 
 
-def test_an_equal_answer_after_another_one_is_another_holding():
-    clients = [info("a", [60, 180], [0]), info("a", 120, [0, 1])]
-    expected = [("a", 60, 60, [0]), ("a", 120, 120, [0, 1]), ("a", 180, 180, [0])]
-    assert periods(clients) == expected
-
-
 def test_of_two_answers_in_one_round_the_one_observed_last_counts():
     # Two brokers forwarded the question, and between them the process got queue 1.
     clients = [info("a", 60, [0, 1], observed=3), info("a", 60, [0], observed=1)]
@@ -74,14 +68,6 @@ def test_answers_are_cut_where_the_route_explains_them_no_longer_and_the_lists_s
     holdings = holdings_of([info("a", [115, 120, 121], [0])], segments=segments, changes=changes)
     found = [(len(each.rounds), each.explained_by) for each in holdings]
     assert found == [(2, "ROUTE_CHANGED"), (1, "STATE_CHANGED")]
-
-
-def test_a_client_counts_in_the_phases_that_have_its_id():
-    segments = [("both", 0, 100), ("alone", 110, 200), ("both", 210, 300)]
-    situations = {"both": AGREED, "alone": [allocated("a", [0, 1, 2, 3])]}
-    clients = [info("b", [60, 160, 260], [2, 3])]
-    found = periods(clients, segments=segments, allocations=situations)
-    assert found == [("b", 60, 60, [2, 3]), ("b", 260, 260, [2, 3])]
 
 
 def test_who_does_not_subscribe_is_compared_with_nothing_but_still_answered():
@@ -126,15 +112,6 @@ def test_the_log_of_another_process_replaces_no_line():
     clients = [log("p", "a", 100, [0]), log("q", "a", 200, [1])]
     found = periods(clients, allocations=allocations)
     assert found == [("a", 120, 600, [0]), ("a", 220, 600, [1])]
-
-
-def test_after_a_route_change_the_time_in_which_a_client_may_not_know_it_is_a_period():
-    segments = [("one", 0, 100), ("two", 110, 300)]
-    holdings = holdings_of([log("p", "a", -100, [0])], segments=segments, changes=[105])
-    times = [(in_seconds(each.first_seen), in_seconds(each.last_seen)) for each in holdings]
-    assert times == [(20, 100), (110, 155), (155, 300)]
-    explained = [(each.explained_by, each.is_settled) for each in holdings]
-    assert explained == [(None, True), ("ROUTE_CHANGED", False), (None, True)]
 
 
 @pytest.mark.parametrize(

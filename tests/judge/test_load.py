@@ -103,13 +103,6 @@ def test_a_ring_that_is_uneven_is_told_with_a_strategy_that_is_fairer():
     assert "divides" not in load.text(), "a ring has nothing left over"
 
 
-def test_fairer_is_what_divides_the_fullest_from_the_emptiest_by_less():
-    # 6, 5 and 2 queues, where AVG gives 5, 4 and 4.
-    ring = divided([f"10.0.3.{number}@1" for number in range(3)], 13, "CONSISTENT_HASH")
-    assert sorted(len(each.queues) for each in ring.allocations()) == [2, 5, 6]
-    assert load_of(T=ring).fairer == ("AVG", 5, 4)
-
-
 def test_a_strategy_that_somebody_chose_for_its_rooms_is_not_compared():
     ring = divided([ALICE, BOB, "10.0.0.3@1"], 12, "CONSISTENT_HASH")
     near = [each._replace(strategy="MACHINE_ROOM_NEARBY-AVG") for each in ring.allocations()]
@@ -160,13 +153,6 @@ def test_the_last_situation_that_was_recomputed_counts():
 
     of = case(situations=Situations({"T": periods}), evaluated=by_id)
     assert queues(group_load(of)) == {ALICE: 2, BOB: 2}
-
-
-def test_a_topic_that_was_not_recomputed_has_no_load():
-    load = load_of(T=evaluated(coverage="BROADCASTING"))
-
-    assert load.rows() == []
-    assert set(load.columns().values()) == {None}
 
 
 def test_the_health_of_each_recomputed_topic_says_it_behind_its_own_reason():

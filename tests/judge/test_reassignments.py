@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.judge.observe.reassignments import find_reassignments
+from jobs.judge.observe.timeline import find_reassignments
 from tests.judge.phases import allocated, at, phase, timeline
 
 BOTH = [allocated("a", range(2)), allocated("b", (2, 3))]
@@ -64,12 +64,6 @@ def test_a_broker_that_is_not_answered_for_makes_nobody_give_up_a_queue():
     (only,) = found(*states, blind=("s3",))
 
     assert (only["changed_at"], only["settled_at"]) == (60, None)
-
-
-def test_the_last_client_that_leaves_leaves_all_its_queues():
-    (row,) = found(("s1", ALONE), ("s2", []))
-
-    assert (row["clients_left"], row["queues_moved"], row["lists_agree"]) == (["a"], 4, True)
 
 
 def test_more_queues_that_nobody_takes_yet_are_a_reassignment_too():

@@ -199,12 +199,6 @@ def test_a_group_that_consumes_nothing_is_critical_though_each_queue_has_its_own
     assert graded(fault_of("GROUP_NOT_CONSUMING", last=60)) == "INFO"
 
 
-def test_a_lasting_fault_whose_queues_blame_others_is_none_to_act_on():
-    """Its queues have findings, and these name what lasted there: the other fault counts."""
-    others = [row("CRITICAL", causes=["STRATEGY_MISMATCH"])]
-    assert graded(fault_of(queues_affected=2), others) == "INFO"
-
-
 def test_a_frozen_process_is_as_bad_as_the_stalls_of_its_queues():
     frozen = fault_of("FROZEN_PROCESS", client_ids=("a",))
     stalls = [

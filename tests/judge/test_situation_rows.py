@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from jobs.judge.observe.evaluation import Failure, SeenState
-from jobs.judge.observe.situation_rows import SituationRow, from_row, rules_of, to_row
+from jobs.judge.observe.evaluation import (
+    Failure,
+    SeenState,
+    SituationRow,
+    from_row,
+    rules_of,
+    to_row,
+)
 from rebalance_core import (
     ClientList,
     Member,
@@ -58,14 +64,6 @@ def test_what_all_witnesses_gave_is_there_once() -> None:
     assert (*row.client_ids,) == ("x", "y", "z")
     assert (row.other_strategies, row.other_routes, row.other_lists) == ([], [], [])
     assert row.connections == 6
-
-
-def test_the_rest_has_no_client_id() -> None:
-    members = tuple(Member(f"client-{each}", f"h:{each}") for each in "xy")
-    row = row_of(state(ClientList("a", 0, members)))
-    assert (*row.client_ids,) == ("client-x", "client-y")
-    assert b"client-" not in row.rest
-    assert b"h:x" in row.rest
 
 
 def test_who_gave_something_else_is_named_with_it() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs.declared.dossier import EarlierFinding
 from jobs.declared.finding_ids import fault_id, finding_id, stall_id
-from jobs.judge.result.statuses import former_findings, openness
+from jobs.judge.result.rows import former_findings, openness
 from tests.judge.phases import at, extent
 
 
@@ -46,15 +46,6 @@ def test_what_is_not_there_any_more_is_resolved_where_the_topic_was_recomputed()
     # That another topic was recomputed says nothing.
     expected = {"passes now": "RESOLVED", "gone": "RESOLVED", "not seen": "NOT_AUDITED"}
     assert {row["finding_id"]: row["status"] for row in rows} == expected
-
-
-def test_a_former_finding_is_as_the_previous_run_had_it():
-    (row,) = former_findings([earlier("gone")], (), audited=(), polled=())
-
-    place = (row["kind"], row["topic"], row["broker_name"], row["queue_id"])
-    assert place == ("ORPHANED", "T", "broker-a", 1)
-    assert (row["first_seen"], row["last_seen"], row["severity"]) == (at(0), at(600), "CRITICAL")
-    assert row["causes"] == ("GHOST_MEMBER",)
 
 
 def test_the_id_of_a_finding_is_that_of_its_queue_and_kind():
@@ -123,11 +114,6 @@ def test_a_stall_is_resolved_where_its_offsets_were_asked_for():
     # That its topic was recomputed says nothing of its offsets.
     expected = {"T": "RESOLVED", "U": "NOT_AUDITED"}
     assert {row["finding_id"]: row["status"] for row in rows} == expected
-
-
-def test_a_fault_of_the_run_before_is_no_former_finding_of_a_queue():
-    fault = earlier("gone")._replace(kind="EXPRESSION_MISMATCH", broker_name="", queue_id=-1)
-    assert former_findings([fault], [], audited={"T"}, polled={"T"}) == []
 
 
 def test_a_fault_that_no_queue_shows_is_open_until_its_topic_is_audited_again():

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.observe.core_verdict import Verdict
-from jobs.judge.observe.reassignments import find_reassignments
-from jobs.judge.observe.timeline import build_timeline, phases_of, without_route
+from jobs.judge.observe.timeline import build_timeline, find_reassignments, phases_of, without_route
 from jobs.judge.rules.episodes import fault_episodes, queue_episodes
 from rebalance_core.findings import AUDITED, NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
 from tests.judge.phases import at, evaluated, fault, finding, period
@@ -85,18 +84,6 @@ def test_what_routes_say_ends_also_where_nothing_is_computed(later, is_there):
     periods = [period("found", 0, 300), period("after", 360, 900)]
     (found, *_) = fault_episodes(timeline_of(periods, by_id), 180)
     assert (found.fault, found.extent.ongoing) == ("STRATEGY_MISMATCH", True)
-
-
-def test_a_topic_of_which_nothing_was_ever_known_has_no_phases():
-    assert timeline_of([period("unknown", 0, 60)], {"unknown": UNKNOWN}).phases == ()
-
-
-def test_a_phase_has_the_times_and_the_group_run_of_its_period():
-    (phase,) = timeline_of([period("good", 60, 180, group_run=7)], {"good": GOOD}).phases
-
-    assert (phase.topic, phase.situation_id, phase.group_run) == ("T", "good", 7)
-    assert (phase.first_seen, phase.last_seen, phase.snapshots) == (at(60), at(180), 3)
-    assert phase.evaluated is GOOD
 
 
 def test_a_period_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watch():

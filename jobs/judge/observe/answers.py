@@ -112,7 +112,7 @@ _WitnessRun: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant,
 
 def _by_witness(runs: Iterable[_WitnessRun[Witness]]) -> list[Answers[Witness]]:
     of_witnesses = grouped((run[0], run) for run in runs)
-    return [_witness_answers(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
+    return [_witness_answers(runs) for _, runs in sorted(of_witnesses.items(), key=itemgetter(0))]
 
 
 def _witness_answers(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
@@ -142,7 +142,7 @@ _LONG_AGO = np.iinfo(np.int64).min
 def nameserver_answers(routes: Iterable[RouteRun]) -> list[Answers[str]]:
     """The routes of a topic that each nameserver gave, one for each snapshot."""
     return _by_witness(
-        (run.namesrv_addr, run.route_id, run.times, run.answered_at) for run in routes
+        (one.namesrv_addr, one.route_id, one.times, one.answered_at) for one in routes
     )
 
 
@@ -217,8 +217,8 @@ class ClientRequest(NamedTuple):
 class DeadClient(NamedTuple):
     """The time of a client's death, and of the last poll that lists it all the same."""
 
-    since: Instant
-    listed_until: Instant
+    begins: Instant
+    last_seen: Instant
 
 
 def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[ClientRequest]]:
@@ -251,20 +251,20 @@ def gone_clients(
     if not any(run.error_code is not None for run in dossier.clients):
         return {}
     asked = asked_of(run for run in dossier.clients if run.error_code != _NOT_LISTED)
-    silent = ((client_id, each) for client_id, each in asked.items() if not each[-1].answered)
-    suspects = {client_id: each for client_id, each in silent if any(one.answered for one in each)}
+    silent = ((id_, requests) for id_, requests in asked.items() if not requests[-1].answered)
+    suspects = {id_: requests for id_, requests in silent if any(it.answered for it in requests)}
     if not suspects:
         return {}
     answered = {request.round_ for of_id in asked.values() for request in of_id if request.answered}
     found: dict[str, DeadClient] = {}
-    for client_id, until in _left(dossier, answers, suspects.keys()).items():
-        since = _dead_since(suspects[client_id], answered, until - expiry)
-        if since is not None and since < until:
-            found[client_id] = DeadClient(since, until)
+    for client_id, last_seen in _last_listed(dossier, answers, suspects.keys()).items():
+        begins = _died_at(suspects[client_id], answered, last_seen - expiry)
+        if begins is not None and begins < last_seen:
+            found[client_id] = DeadClient(begins, last_seen)
     return found
 
 
-def _dead_since(
+def _died_at(
     questions: Sequence[ClientRequest], answered: Iterable[Instant], earliest: Instant
 ) -> Instant | None:
     """The moment of a client's death: between its last answer and the first failed question.
@@ -272,24 +272,20 @@ def _dead_since(
     None where too few questions failed. A question that failed before ``earliest`` was lost.
     """
     last_answer = max(question.moment for question in questions if question.answered)
-    later = (
-        question
-        for question in questions
-        if question.moment > last_answer and question.round_ in answered
-    )
-    failed = [request.moment for request in later if request.moment >= earliest]
+    later = (one for one in questions if one.moment > last_answer and one.round_ in answered)
+    failed = [question.moment for question in later if question.moment >= earliest]
     if not failed or failed[-1] - failed[0] < _UNANSWERED:
         return None
     return max((last_answer + failed[0]) // 2, earliest)
 
 
-def _left(
+def _last_listed(
     dossier: Dossier, answers: Sequence[Answers[Broker]], client_ids: Iterable[str]
 ) -> Mapping[str, Instant]:
     """The last poll that lists each client, of those that are in no broker's last list."""
     wanted = set(client_ids)
     lists = dossier.list_members.items()
-    having = {name: wanted.intersection(each().client_ids) for name, each in lists}
+    having = {name: wanted.intersection(members().client_ids) for name, members in lists}
     having[NOT_ONLINE] = set()
     until: dict[str, Instant] = {}
     there: set[str] = set()

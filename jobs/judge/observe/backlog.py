@@ -59,10 +59,10 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     messages = int(offsets.waiting[end])
     if offsets.times[end] == offsets.times[start]:
         return Backlog(messages)
-    came = int(offsets.broker_offsets[end]) - int(offsets.broker_offsets[start])
-    read = int(offsets.consumer_offsets[end]) - int(offsets.consumer_offsets[start])
-    growth = came - read
-    return Backlog(messages, growth, growth / came if came else None)
+    came, read = (
+        int(of[end]) - int(of[start]) for of in (offsets.broker_offsets, offsets.consumer_offsets)
+    )
+    return Backlog(messages, came - read, (came - read) / came if came else None)
 
 
 class UnreadMessages(NamedTuple):
@@ -80,7 +80,7 @@ def left_unread(offsets: QueueOffsets | None, until: Instant | None) -> UnreadMe
     written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
     waiting = offsets.waiting[:polls]
     # Messages on their way, and those that came since the poll before; nothing for one poll.
-    lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
+    lately = [int(step) for offsets_of in (consumed, written) for step in np.diff(offsets_of)[-1:]]
     if not waiting.size or waiting[-1] <= max([0, *lately]):
         return None
     return UnreadMessages(int(waiting[0]), int(waiting[-1]))
@@ -191,9 +191,8 @@ def backlog_over_time(queues: Iterable[QueueOffsets]) -> list[tuple[Instant, int
     times = polls[chosen]
     waiting = np.zeros(times.size, np.int64)
     for offsets in known:
-        waiting += offsets.waiting[
-            np.maximum(np.searchsorted(offsets.times, times, "right") - 1, 0)
-        ]
+        places = np.searchsorted(offsets.times, times, "right") - 1
+        waiting += offsets.waiting[np.maximum(places, 0)]
     return list(zip(times.tolist(), waiting.tolist(), strict=True))
 
 

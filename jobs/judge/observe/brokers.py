@@ -1,13 +1,25 @@
-"""dossier -> what happened to the brokers: masters that were away, addresses that changed."""
+"""dossier -> what happened to the brokers: masters that were away, addresses that changed; and the
+time since which none has a configuration of the group.
+
+``deleteSubGroup`` leaves the offsets, unless it is asked to remove them
+(``AdminBrokerProcessor.deleteSubscriptionGroup`` 5.3.3, ``cleanOffset``): messages wait by the
+numbers, and nobody is missing. A broker that creates groups by itself
+(``autoCreateSubscriptionGroup``, the default) has it again as soon as a client of it sends a
+heartbeat or pulls (``SubscriptionGroupManager.findSubscriptionGroupConfig`` 4.9.4 to 5.3.3).
+Another one refuses each pull (SUBSCRIPTION_GROUP_NOT_EXIST, ``PullMessageProcessor``), and 5.x
+leaves such a group out of each heartbeat (``ClientManageProcessor.heartBeat`` 5.1.4 and 5.3.3, not
+4.9.8): its list drops members that live.
+"""
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
@@ -16,6 +28,7 @@ from ...declared.dossier import Broker, Dossier, RouteRun
 from ...declared.instants import SECOND, Instant
 from ...schemas import NO_ANSWER
 from ..times.extents import Extent, Timed
+from .answers import BRIDGED_AT_LEAST, longest_bridge
 from .in_words import between, zoned_clock
 
 #: A silence of the master is not an absence before it lasts so long ...
@@ -139,8 +152,8 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
     gone = silent.keys() | without.keys() | dossier.acting.keys()
     for name in sorted(topics_by_broker(dossier).keys() & gone):
         answers, silences, named, unnamed = (
-            frozenset(chain.from_iterable(each.get(name, ())))
-            for each in (answered, silent, with_master, without)
+            frozenset(chain.from_iterable(times_of.get(name, ())))
+            for times_of in (answered, silent, with_master, without)
         )
         acts = frozenset(dossier.acting.get(name, ()))
         of_slave = acts | (unnamed - named)
@@ -205,7 +218,7 @@ def address_changes(dossier: Dossier) -> Iterator[AddressChange]:
             continue
         of_addrs = grouped((addr, time) for time, addr in seen)
         for (_, before), (since, now) in pairwise(sorted(seen)):
-            is_switch = any(len(ids[broker[0], each]) > 1 for each in (before, now))
+            is_switch = any(len(ids[broker[0], addr]) > 1 for addr in (before, now))
             is_other = max(of_addrs[before]) < min(of_addrs[now])
             if before != now and (broker[1] == MASTER_ID if is_switch else is_other):
                 yield AddressChange(broker, since, before, now, is_switch)
@@ -241,12 +254,8 @@ def last_change(
     until: Instant,
 ) -> BrokerChange | None:
     """The last change of the broker between two polls, as far as anything shows it."""
-    changes = (
-        address_change
-        for address_change in address_changes(dossier)
-        if address_change.broker == (broker_name, 0)
-    )
-    moved = [address_change for address_change in changes if since < address_change.since <= until]
+    every = (change for change in address_changes(dossier) if change.broker == (broker_name, 0))
+    moved = [change for change in every if since < change.since <= until]
     if moved:
         change = moved[-1]
         what = Text(
@@ -257,17 +266,97 @@ def last_change(
             now=change.now,
         )
         return BrokerChange(what, is_of_slave=True)
-    of_broker = (absence for absence in absences if absence.broker_name == broker_name)
-    begun = (absence for absence in of_broker if absence.begins <= until)
+    begun = (one for one in absences if one.broker_name == broker_name and one.begins <= until)
     away = [absence for absence in begun if absence.ends is None or absence.ends > since]
     if away:
         last = away[-1]
         serves = last.followed is not None and (last.ends is None or last.ends > until)
         return BrokerChange(last.what, is_of_slave=serves)
-    of_master = (run for run in dossier.polls if run.broker == (broker_name, 0))
-    times = chain.from_iterable(run.times for run in of_master if run.answer == NO_ANSWER)
-    silent = [time for time in times if since <= time <= until]
+    polls = (run for run in dossier.polls if run[:2] == ((broker_name, 0), NO_ANSWER))
+    silent = [time for run in polls for time in run.times if since <= time <= until]
     if not silent:
         return None
     time = zoned_clock(min(silent))
     return BrokerChange(Text("{broker} did not answer at {time}", broker=broker_name, time=time))
+
+
+# ---------------------------------------------------------------- configurations of the group
+
+
+class NoConfig(NamedTuple):
+    """The time since which brokers have no configuration of a group.
+
+    ``since``: the first round from which on none of them had one. ``until``: the last round in
+    which one of them had one; None: none ever had. ``unknown``: the other brokers of the group,
+    which did not say, or do not answer any more. ``has_members``: the group had members when it
+    was deleted, or after it.
+    """
+
+    since: Instant
+    until: Instant | None
+    broker_names: Collection[str]
+    unknown: Collection[str]
+    has_members: bool
+
+    @property
+    def is_left_over(self) -> bool:
+        """True if the group was deleted everywhere, and nobody consumed for it."""
+        return not self.unknown and not self.has_members
+
+    @property
+    def what(self) -> Text:
+        """The answers of the brokers, in words."""
+        values = {
+            "brokers": list_of(sorted(self.broker_names), MOST_NAMES),
+            "since": zoned_clock(self.since),
+        }
+        template = (
+            "{brokers} [has|have] no subscription group of this name, and had none since {since}"
+        )
+        if self.until is not None:
+            values["until"] = zoned_clock(self.until)
+            template = (
+                "{brokers} [has|have] no subscription group of this name since {since}, and had it "
+                "until {until}: it was deleted"
+            )
+        what = agreeing(len(self.broker_names), template, **values)
+        if not self.unknown:
+            return what
+        unknown = list_of(sorted(self.unknown), MOST_NAMES)
+        return Text("{what}; of {unknown} it is not known", what=what, unknown=unknown)
+
+
+def no_config(dossier: Dossier) -> NoConfig | None:
+    """The time since which no broker has a configuration of the group, as their last answers say;
+    None: one has, or none was asked.
+
+    A broker that answers no more says nothing; one that no route gives any more, either, is gone.
+
+    Worked example: broker-a has it up to 10:02 and not at 10:03, broker-b up to 10:03 and not at
+    10:04. It was deleted at 10:04.
+    """
+    rounds = np.unique([time for answers in dossier.configured.values() for time in answers])
+    if not rounds.size:
+        return None
+    present = rounds[-1] - max(BRIDGED_AT_LEAST, longest_bridge(rounds))
+    said = {name: of for name, of in dossier.configured.items() if max(of) >= present}
+    if any(answers[max(answers)] for answers in said.values()):
+        return None
+    had = [time for answers in said.values() for time, has in answers.items() if has]
+    lacked = [
+        min(time for time in answers if time > max((t for t in answers if answers[t]), default=-1))
+        for answers in said.values()
+    ]
+    since, until, last = max(lacked), max(had, default=None), dossier.last_listed
+    # Members that a broker lists no more are gone at once where they stopped. Of rounds that are
+    # further apart than it keeps a silent one nobody knows.
+    is_seen = until is None or since - until <= BRIDGED_AT_LEAST
+    has_members = last is not None and last.time >= (since if is_seen else until or since)
+    polled = {run.broker[0] for run in dossier.polls if run.answer != NO_ANSWER}
+    stored = {offsets.broker_name for of_topic in dossier.offsets.values() for offsets in of_topic}
+    # Brokers of other groups never had it.
+    names = [name for name, answers in said.items() if any(answers.values())] or said.keys()
+    routes = [run for runs in dossier.routes.values() for run in runs]
+    routed = {b.broker_name for run in routes if run.times[-1] >= present for b in run.brokers}
+    gone = dossier.configured.keys() - routed if routes else set()
+    return NoConfig(since, until, names, (polled | stored) - said.keys() - gone, has_members)

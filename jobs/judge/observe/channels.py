@@ -15,7 +15,7 @@ list, and none of them in two.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -78,7 +78,7 @@ def channels_of(
     names = {name for answer in answers for name in answer.names}
     # A member without an address has no channel that could be followed.
     listed = {
-        name: [each for each in zip(*dossier.list_members[name](), strict=True) if each[1]]
+        name: [member for member in zip(*dossier.list_members[name](), strict=True) if member[1]]
         for name in names & dossier.list_members.keys()
     }
     client_ids: set[str] = set()
@@ -91,14 +91,10 @@ def channels_of(
     if not client_ids:
         return {}
     of_ids = {
-        name: [member for member in members if member[0] in client_ids]
-        for name, members in listed.items()
+        name: [one for one in members if one[0] in client_ids] for name, members in listed.items()
     }
-    return grouped(
-        (channel.client_id, channel)
-        for answer in answers
-        for channel in _broker_channels(answer, of_ids)
-    )
+    every = (channel for answer in answers for channel in _broker_channels(answer, of_ids))
+    return grouped((channel.client_id, channel) for channel in every)
 
 
 def _broker_channels(
@@ -113,7 +109,7 @@ def _broker_channels(
         if name not in of_list and name != NOT_ONLINE:
             continue  # the answer has no list
         here = set(of_list.get(name, ()))
-        for connection in [each for each in open_ if each not in here]:
+        for connection in [connection for connection in open_ if connection not in here]:
             yield open_.pop(connection)._replace(gone_by=first)
         for client_id, client_addr in here:
             channel = open_.get((client_id, client_addr)) or Channel(
@@ -136,7 +132,7 @@ class ProcessCounts:
         self._of_ids = [
             _IdChannels(
                 client_id,
-                {broker: _AtBroker(each, expiry) for broker, each in by_broker(of_id).items()},
+                {broker: _AtBroker(own, expiry) for broker, own in by_broker(of_id).items()},
                 _started_at_once(starts.get(client_id, ())),
             )
             for client_id, of_id in sorted(channels.items())
@@ -148,25 +144,19 @@ class ProcessCounts:
 
         ``polls``: when each broker was asked.
         """
-        return tuple(
-            found for id_channels in self._of_ids if (found := id_channels.at(polls)) is not None
-        )
+        return tuple(count for of_id in self._of_ids if (count := of_id.at(polls)) is not None)
 
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
     """The channels of each broker, in the order in which they began."""
-    return grouped(
-        (channel.broker, channel) for channel in sorted(channels, key=attrgetter("first_seen"))
-    )
+    in_time = sorted(channels, key=attrgetter("first_seen"))
+    return grouped((channel.broker, channel) for channel in in_time)
 
 
 def _overlap(channels: Sequence[Channel]) -> bool:
     """True if a broker ever lists two of them at once: two that follow each other, then."""
-    return any(
-        later.first_seen <= one.last_seen
-        for of_broker in by_broker(channels).values()
-        for one, later in pairwise(of_broker)
-    )
+    pairs = chain.from_iterable(map(pairwise, by_broker(channels).values()))
+    return any(later.first_seen <= one.last_seen for one, later in pairs)
 
 
 class _IdChannels(NamedTuple):
@@ -250,20 +240,14 @@ class _AtBroker:
 
     def come_and_go(self, moment: Instant) -> bool:
         """True if no channel that is listed then is in another list, nor any of one beside it."""
-        there = [
-            channel
-            for channel in self._channels
-            if channel.first_seen <= moment <= channel.last_seen
-        ]
+        there = [one for one in self._channels if one.first_seen <= moment <= one.last_seen]
         if any(channel.first_seen != channel.last_seen for channel in there):
             return False
-        came, went = (
-            {channel.first_seen for channel in there},
-            {channel.gone_by for channel in there},
-        )
+        came = {channel.first_seen for channel in there}
+        went = {channel.gone_by for channel in there}
         before = [channel for channel in self._channels if channel.gone_by in came]
         after = [channel for channel in self._channels if channel.first_seen in went]
-        beside = [each for each in (before, after) if each]
+        beside = (crowd for crowd in (before, after) if crowd)
         return any(all(channel.is_seen_once for channel in crowd) for crowd in beside)
 
     def _crowd(self, there: Sequence[Channel]) -> _Crowd:
@@ -283,15 +267,13 @@ def _together(channels: Sequence[Channel], expiry: Instant) -> int:
     """
     lasting = [channel for channel in channels if channel.last_seen - expiry > channel.first_seen]
     came = sorted(channel.first_seen for channel in lasting)
-    until = sorted(channel.last_seen - expiry for channel in lasting)
+    left = sorted(channel.last_seen - expiry for channel in lasting)
     of_new = set(came)
-    return max(
-        (
-            bisect_right(came, time) - bisect_right(until, time) + (time not in of_new)
-            for time in {channel.first_seen for channel in channels}
-        ),
-        default=0,
+    processes = (
+        bisect_right(came, time) - bisect_right(left, time) + (time not in of_new)
+        for time in {channel.first_seen for channel in channels}
     )
+    return max(processes, default=0)
 
 
 def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant) -> bool:

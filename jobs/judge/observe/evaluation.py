@@ -1,30 +1,40 @@
 """situations -> the core's verdict on each, once however often it was so.
 
 Each situation becomes a state of the core, with the lists that it names. In one process it is
-evaluated as it is; on Spark it is a row (``situation_rows``) of the pandas UDF
-``recompute_allocations``.
+evaluated as it is; on Spark it is a row of ``situations``, which the pandas UDF
+``recompute_allocations`` gets: what a person reads of it, in columns.
+
+What is in a column is not in the rest, which travels packed beside it: the core computes from the
+columns. All brokers list the same in nearly all situations, and all nameservers give the same
+queues, so a row has one list and one route, and those that differ beside them.
 """
 
+import json
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import rebalance_core as core
 from rebalance_core import Member, MessageQueue, State
-from rebalance_core.findings import Allocation
+from rebalance_core.findings import Allocation, most_queues
+from rebalance_core.processes import strategies_of
+from rebalance_core.repairs import overridden
 from rebalance_core.state import CLUSTERING, SURE, ProcessCount
+from rebalance_core.strategies.base import AllocationStrategy, original_id
+from rebalance_core.strategies.factory import strategy_of
 from rebalance_core.texts import Text
+from rebalance_core.views import possible_views, readable_queues
 
 from ...console.failures import is_of_the_machine, sentence_of
 from ...declared.contents import MEMBER_FACTS
 from ...declared.dossier import Broker
-from ...engines.pieces import in_parts
+from ...engines.pieces import in_parts, pack_value, unpack_value
 from ...schemas import NO_ANSWER, NOT_ONLINE
-from .allocations import AllocationRows, allocation_rows
-from .core_verdict import FoundQueue, Verdict
+from .core_verdict import AllocationRows, FoundQueue, Verdict, allocation_rows
 from .situations import TopicSituation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
@@ -63,18 +73,17 @@ class ListPart(NamedTuple):
         return (client_id in self.client_ids) == self.only
 
 
-def listed(situation: TopicSituation) -> list[ListPart]:
+def listed(situation: TopicSituation) -> Iterator[ListPart]:
     """The lists that the brokers gave, part by part: see ``membership.Patch``."""
-    parts: list[ListPart] = []
     for broker, answer in situation.answers:
         patches = [patch for patch in situation.patches if patch.broker == broker]
         if any(patch.later == NOT_ONLINE for patch in patches):
             continue
         if answer not in (NOT_ONLINE, NO_ANSWER):
             replaced = chain.from_iterable(patch.client_ids for patch in patches)
-            parts.append(ListPart(broker, answer, tuple(replaced)))
-        parts += [ListPart(broker, patch.later, patch.client_ids, only=True) for patch in patches]
-    return parts
+            yield ListPart(broker, answer, tuple(replaced))
+        for patch in patches:
+            yield ListPart(broker, patch.later, patch.client_ids, only=True)
 
 
 class TopicSubscriptions:
@@ -94,10 +103,7 @@ class TopicSubscriptions:
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
         if id(subscriptions) not in self._found:
             # The first of equal topics counts.
-            by_topic = {
-                subscription[0]: tuple(subscription[1:])
-                for subscription in reversed(subscriptions or ())
-            }
+            by_topic = {topic: tuple(rest) for topic, *rest in reversed(subscriptions or ())}
             self._found[id(subscriptions)] = subscriptions, by_topic
         return self._found[id(subscriptions)][1].get(topic)
 
@@ -146,7 +152,7 @@ def state_of(
     subscribed, topic = subscribed or TopicSubscriptions(), situation.topic
     lists: dict[Broker, list[Member]] = {}
     for part in listed(situation):
-        chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
+        chosen = [record for record in members[part.list_id] if part.has(record[_CLIENT_ID])]
         if chosen:
             lists.setdefault(part.broker, []).extend(_members_in(chosen, topic, subscribed))
     patched = {patch.broker: patch.later for patch in situation.patches}
@@ -161,7 +167,7 @@ def state_of(
         ),
         topic_routes=tuple(
             # Each name once.
-            core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
+            core.TopicRoute(addr, tuple({b.broker_name: b for b in brokers}.values()))
             for addr, brokers in sorted(situation.routes, key=itemgetter(0))
         ),
         offline_brokers=tuple(answer for answer in answers if answers[answer] == NOT_ONLINE),
@@ -217,7 +223,7 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
     repeats one is dropped. Copies of an id have different addresses, and stay.
     """
     every = list(members)
-    if len({each[:2] for each in every if each.client_addr}) == len(every):
+    if len({member[:2] for member in every if member.client_addr}) == len(every):
         return tuple(sorted(every))  # as it nearly always is: these two decide
     found: dict[tuple[str, Any], Member] = {}
     unaddressed: list[Member] = []
@@ -271,14 +277,9 @@ def at_once(states: Iterable[SeenState]) -> Iterator[list[SeenState]]:
 def evaluate(states: Iterable[SeenState], rules: core.StrategyRules) -> Verdicts:
     """The core's verdicts on some situations."""
     some = list(states)
-    verdicts, allocations = zip(
-        *(evaluate_one(seen_state, rules) for seen_state in some), strict=True
-    )
-    return Verdicts(
-        [seen_state.state_id for seen_state in some],
-        verdicts,
-        allocation_rows([seen_state[:4] for seen_state in some], allocations),
-    )
+    verdicts, allocations = zip(*(evaluate_one(seen, rules) for seen in some), strict=True)
+    rows = allocation_rows([seen[:4] for seen in some], allocations)
+    return Verdicts([seen.state_id for seen in some], verdicts, rows)
 
 
 def evaluate_one(
@@ -302,15 +303,183 @@ def to_verdict(evaluation: core.Evaluation, situation: core.Situation) -> Verdic
         verdict=replace(evaluation, findings=(), allocations=()),
         nameservers=len(situation.state.topic_routes),
         findings=tuple(
-            _found_queue(finding, causes.names(finding)) for finding in evaluation.findings
+            FoundQueue(
+                found.kind,
+                (found.queue.broker_name, found.queue.queue_id),
+                found.certainty,
+                found.probability,
+                found.claimants,
+                causes.names(found),
+                is_assumed=found.is_assumed,
+            )
+            for found in evaluation.findings
         ),
         faults=core.find_faults(situation, evaluation, causes),
     )
 
 
-def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
-    queue, likely = (found.queue.broker_name, found.queue.queue_id), found.probability
-    return FoundQueue(
-        *(found.kind, queue, found.certainty, likely, found.claimants, causes),
-        is_assumed=found.is_assumed,
+# ---------------------------------------------------------------- situations as rows
+
+
+class SituationRow(NamedTuple):
+    """A row of ``schemas.SITUATIONS``, and the rest of the situation, packed."""
+
+    cluster: str
+    consumer_group: str
+    topic: str
+    state_id: str
+    strategy: str | None
+    parameters: str | None
+    queues: Sequence[Mapping[str, Any]] | None
+    client_ids: Sequence[str]
+    other_strategies: Sequence[Mapping[str, Any]]
+    other_routes: Sequence[Mapping[str, Any]]
+    other_lists: Sequence[Mapping[str, Any]]
+    connections: int
+    views: int | None
+    rest: bytes
+
+
+#: The facts of a list's members after the client id, by column: one value where all have the same.
+_Facts = list[Any]
+
+
+def to_row(seen: SeenState, rules: core.StrategyRules) -> SituationRow:
+    """The row of a situation; of one that the core cannot be given, the failure is the rest."""
+    place, state = seen[:4], seen.state
+    if isinstance(state, Failure):
+        return SituationRow(*place, None, None, None, (), (), (), (), 0, None, _packed(state))
+    ids = {of.broker: tuple(m.client_id for m in of.members) for of in state.client_lists}
+    ((client_ids, _),) = Counter(ids.values()).most_common(1) or [((), 0)]
+    routes = {}
+    if is_divided := most_queues(state) <= rules.most_queues:
+        routes = {r.namesrv_addr: readable_queues(state.topic, r) for r in state.topic_routes}
+    given = list(routes.values())
+    queues = max(given, key=given.count) if given else None
+    strategies = _strategies(strategies_of(state, rules), rules)
+    lists = [(of.broker, _facts(of.members)) for of in state.client_lists]
+    stripped = [
+        (route.namesrv_addr, [_without_queues(b) if is_divided else b for b in route.brokers])
+        for route in state.topic_routes
+    ]
+    bare = replace(state, consumer_group="", topic="", client_lists=(), topic_routes=())
+    return SituationRow(
+        *place,
+        *strategies[0][:2],
+        None if queues is None else list(map(_struct, queues)),
+        client_ids,
+        [
+            dict(zip(("strategy", "parameters", "client_ids"), use, strict=True))
+            for use in strategies[1:]
+        ],
+        [
+            {"namesrv_addr": addr, "queues": list(map(_struct, others))}
+            for addr, others in routes.items()
+            if others != queues
+        ],
+        [
+            {"broker_name": name, "broker_id": number, "client_ids": others}
+            for (name, number), others in ids.items()
+            if others != client_ids
+        ],
+        sum(map(len, ids.values())),
+        len(possible_views(state).views) if is_divided else None,
+        _packed((bare, lists, stripped)),
     )
+
+
+def from_row(row: SituationRow) -> SeenState:
+    """The situation of a row, whose lists are sequences of any kind."""
+    place, rest = row[:4], unpack_value(row.rest)
+    if isinstance(rest, Failure):
+        return SeenState(*place, rest)
+    bare, lists, routes = rest
+    ids = {(of["broker_name"], of["broker_id"]): of["client_ids"] for of in row.other_lists}
+    queues = {route["namesrv_addr"]: route["queues"] for route in row.other_routes}
+    state = replace(
+        bare,
+        consumer_group=row.consumer_group,
+        topic=row.topic,
+        client_lists=tuple(
+            core.ClientList(
+                name, number, tuple(_members(ids.get((name, number), row.client_ids), facts))
+            )
+            for (name, number), facts in lists
+        ),
+        topic_routes=tuple(
+            core.TopicRoute(addr, tuple(_with_queues(brokers, queues.get(addr, row.queues))))
+            for addr, brokers in routes
+        ),
+    )
+    return SeenState(*place, state)
+
+
+def rules_of(row: SituationRow, rules: core.StrategyRules) -> core.StrategyRules:
+    """The rules by which members whose strategy is known use that of the row, if it has one.
+
+    Raises AllocationError for a strategy that is unknown, or not made with such parameters.
+    """
+    if row.strategy is None:
+        return rules
+    rules = rules.using(strategy_of(row.strategy, row.parameters))
+    others = {
+        client_id: strategy_of(other["strategy"], other["parameters"])
+        for other in row.other_strategies
+        for client_id in other["client_ids"]
+    }
+    if not others:
+        return rules
+    return overridden(rules, lambda client_id, most: others.get(original_id(client_id), most))
+
+
+#: A strategy, its parameters as JSON, and who uses it.
+_Use = tuple[str | None, str | None, Sequence[str]]
+
+
+def _strategies(
+    users: Mapping[AllocationStrategy, Collection[str]], rules: core.StrategyRules
+) -> list[_Use]:
+    """The strategies in use, that of most clients first. One of no name where none is
+    known, where an SDK computes something else under a name, or two have a name alike.
+    """
+    uses: list[_Use] = []
+    for strategy, client_ids in users.items():
+        # A queue of CONFIG may be one of the core's.
+        parameters = json.dumps(dict(rules.parameters_of(strategy)), default=astuple)
+        uses.append((strategy.name, None if parameters == "{}" else parameters, [*client_ids]))
+    is_named = not any(strategy.variant for strategy in users)
+    if not uses or not is_named or len({use[:2] for use in uses}) < len(uses):
+        return [(None, None, ())]
+    most, *others = sorted(uses, key=lambda use: (-len(use[2]), str(use[:2])))
+    return [most, *((*other[:2], sorted(other[2])) for other in others)]
+
+
+def _packed(value: Any) -> bytes:
+    return pack_value(0, "", value).data
+
+
+def _struct(queue: Any) -> dict[str, Any]:
+    return {"topic": queue.topic, "broker_name": queue.broker_name, "queue_id": queue.queue_id}
+
+
+def _facts(members: Sequence[Member]) -> _Facts:
+    _, *columns = zip(*members, strict=True)
+    return [column if len(set(column)) > 1 else column[0] for column in columns]
+
+
+def _members(client_ids: Sequence[str], facts: _Facts) -> Iterator[Member]:
+    columns = (fact if isinstance(fact, tuple) else repeat(fact) for fact in facts)
+    return map(Member, client_ids, *columns)
+
+
+def _without_queues(broker: core.RouteBroker) -> core.RouteBroker:
+    """The broker of a route without the number of its queues, where they are in the column."""
+    is_there = broker.is_readable and broker.read_queue_nums > 0
+    return replace(broker, read_queue_nums=None) if is_there else broker  # type: ignore[arg-type]
+
+
+def _with_queues(brokers: Sequence[core.RouteBroker], queues: Any) -> Iterator[core.RouteBroker]:
+    number = Counter(queue["broker_name"] for queue in queues) if queues is not None else {}
+    for broker in brokers:
+        is_there = broker.read_queue_nums is not None
+        yield broker if is_there else replace(broker, read_queue_nums=number[broker.broker_name])

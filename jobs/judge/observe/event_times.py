@@ -71,13 +71,11 @@ def _of_brokers(by_broker: Sequence[Sequence[PollRun]]) -> _Company | None:
     """The company of the brokers. Those of rounds begin and end together as a rule, which is seen
     at once.
     """
-    by_broker = [each for each in by_broker if sum(len(run.times) for run in each) >= _RECURS]
-    for ends in (
-        [min(run.times[0] for run in runs) for runs in by_broker],
-        [max(run.times[-1] for run in runs) for runs in by_broker],
-    ):
-        shared = sum(number for number in Counter(ends).values() if number > 1)
-        if 2 * shared > len(by_broker):
+    by_broker = [runs for runs in by_broker if sum(len(run.times) for run in runs) >= _RECURS]
+    begins = Counter(min(run.times[0] for run in runs) for runs in by_broker)
+    ends = Counter(max(run.times[-1] for run in runs) for runs in by_broker)
+    for edges in (begins, ends):
+        if 2 * sum(number for number in edges.values() if number > 1) > len(by_broker):
             return _TOGETHER
     meetings = [(np.array([n]), run) for n, runs in enumerate(by_broker) for run in runs]
     return _company([(unit, np.array(run.times)) for unit, run in meetings], len(by_broker))
@@ -96,14 +94,12 @@ def _of_connections(dossier: Dossier, runs: Sequence[PollRun]) -> _Company | Non
     # client id the addresses alone tell its processes apart.
     has_ids = len({client_id for of_run in connections for client_id, _ in of_run}) > 1
     numbers: dict[tuple[str, ...], int] = {}
-    lists = [
-        np.array(
-            sorted({numbers.setdefault(c[:1] if has_ids else c, len(numbers)) for c in of_run})
-        )
-        for of_run in connections
-    ]
+    lists = []
+    for of_run in connections:
+        units = {numbers.setdefault(c[:1] if has_ids else c, len(numbers)) for c in of_run}
+        lists.append(np.array(sorted(units)))
     at = [np.array(run.times) for run in runs]
-    return _company([each for each in zip(lists, at, strict=True) if len(each[0])], len(numbers))
+    return _company([pair for pair in zip(lists, at, strict=True) if len(pair[0])], len(numbers))
 
 
 def _uninterrupted(runs: Sequence[PollRun]) -> Iterator[PollRun]:
@@ -140,11 +136,8 @@ def _company(meetings: Sequence[_Meetings], units: int) -> _Company | None:
         return None
     times = np.unique(np.concatenate([at for _, at in meetings]))
     last = len(times) - 1
-    counts, firsts, lasts = (
-        np.zeros(units, np.int64),
-        np.full(units, last),
-        np.zeros(units, np.int64),
-    )
+    counts, lasts = np.zeros((2, units), np.int64)
+    firsts = np.full(units, last)
     places = [np.searchsorted(times, at) for _, at in meetings]
     for (there, _), at in zip(meetings, places, strict=True):
         counts[there] += len(at)
@@ -167,10 +160,7 @@ def _company(meetings: Sequence[_Meetings], units: int) -> _Company | None:
     if np.count_nonzero(meets) < 2:
         return None
     some = np.flatnonzero(meets)[:_SOME]
-    gaps = [np.diff(np.sort(np.concatenate(_times_of(unit, meetings)))) for unit in some]
+    in_time = ([at for there, at in meetings if unit in there] for unit in some)
+    gaps = [np.diff(np.sort(np.concatenate(times))) for times in in_time]
     period = int(np.median(np.concatenate(gaps)))
     return _Company(float(np.mean(sums[meets] / looks[meets])), period)
-
-
-def _times_of(unit: int, meetings: Sequence[_Meetings]) -> list[NDArray[np.int64]]:
-    return [at for there, at in meetings if unit in there]

@@ -139,7 +139,7 @@ def find_holdings(
     other, in time.
     """
     answers, logs = _running_infos(dossier.clients), list(_logs(dossier.clients))
-    client_ids = {each.process.client_id for each in chain[_Answer | _Line](answers, logs)}
+    client_ids = {reported.process.client_id for reported in chain[_Answer | _Line](answers, logs)}
     if not client_ids:
         return []
     holdings: list[Holding] = []
@@ -167,9 +167,9 @@ class _SituationShares(NamedTuple):
 
     def beyond_reach(self, client_id: str, unreachable: Iterable[Unreachable]) -> frozenset[str]:
         """The brokers that no process of the id reaches."""
-        lacking = Counter(name for each, name in unreachable if each in (None, client_id))
+        lacking = Counter(name for client, name in unreachable if client in (None, client_id))
         processes = max(self.copies.get(client_id, 1), 1)
-        of_all = {name for each, name in unreachable if each is None}
+        of_all = {name for client, name in unreachable if client is None}
         return frozenset(of_all | {name for name, times in lacking.items() if times >= processes})
 
 
@@ -248,7 +248,7 @@ def _segments(
 ) -> list[_Segment]:
     """The phases of one topic; ``changes``: when its route changed, ascending."""
     distinct = {phase.situation_id: phase for phase in phases}
-    shares = {each: cache(partial(_shares, phase, client_ids)) for each, phase in distinct.items()}
+    shares = {id_: cache(partial(_shares, phase, client_ids)) for id_, phase in distinct.items()}
     segments: list[_Segment] = []
     for phase, following in zip_longest(phases, phases[1:]):
         # After the last phase nobody looked: for a while it counts.
@@ -257,8 +257,8 @@ def _segments(
         of_phase = shares[phase.situation_id]
         if phase.verdict.coverage == QUEUES_CHOSEN:
             # Neither lists nor routes change what a member takes by assign().
-            of_chosen = False, _NEVER, phase.first_seen, end - 1, end
-            segments.append(_Segment(phase, of_phase, *of_chosen))
+            chosen = False, _NEVER, phase.first_seen, end - 1, end
+            segments.append(_Segment(phase, of_phase, *chosen))
             continue
         if following and following.situation_id == phase.situation_id:
             holds_until = end - 1
@@ -267,9 +267,8 @@ def _segments(
         changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + REBALANCE_INTERVAL, changed_at + _ROUTE_LAG)
-        segments.append(
-            _Segment(phase, of_phase, not segments, changed_at, settled_at, holds_until, end)
-        )
+        times = changed_at, settled_at, holds_until, end
+        segments.append(_Segment(phase, of_phase, not segments, *times))
     return segments
 
 
@@ -308,13 +307,10 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     In a round in which its answer is missing a process holds what it held before, where its next
     answer is the same and comes soon enough (``answers.longest_bridge``).
     """
-    by_process = grouped(
-        ((run.client_id, run.start_timestamp), run)
-        for run in clients
-        if run.source == RUNNING_INFO and _shows_its_queues(run)
-    )
+    shown = (run for run in clients if run.source == RUNNING_INFO and _shows_its_queues(run))
+    by_process = grouped(((run.client_id, run.start_timestamp), run) for run in shown)
     of_rounds = grouped(chain.from_iterable(run.times for run in chain(*by_process.values())))
-    latest = {round_: max(each) for round_, each in of_rounds.items() if round_ is not None}
+    latest = {round_: max(moments) for round_, moments in of_rounds.items() if round_ is not None}
     rounds = sorted(latest.items())
     longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
@@ -340,14 +336,13 @@ def _in_time(
         if snapshot is not None
     )
     latest = {snapshot: (observed_at, number) for snapshot, observed_at, number in observed}
-    bridged: set[Instant] = set()
-    for (since, (_, before)), (until, (_, after)) in pairwise(sorted(latest.items())):
-        if before == after and until - since <= longest:
-            first = bisect_right(rounds, since, key=itemgetter(0))
-            end = bisect_left(rounds, until, key=itemgetter(0))
-            between = {round_: (moment, before) for round_, moment in rounds[first:end]}
-            bridged.update(between)
-            latest |= between
+    bridged: dict[Instant, tuple[Instant, int]] = {}
+    for (one, (_, before)), (later, (_, after)) in pairwise(sorted(latest.items())):
+        if before == after and later - one <= longest:
+            start = bisect_right(rounds, one, key=itemgetter(0))
+            stop = bisect_left(rounds, later, key=itemgetter(0))
+            bridged |= {round_: (moment, before) for round_, moment in rounds[start:stop]}
+    latest |= bridged
     process = ReportingProcess(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
@@ -437,14 +432,13 @@ def _log_holdings(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Itera
     have the id, nothing shows which of them still run, and none counts.
     """
     found = [period for line in lines for period in _periods(line, segments)]
-    of_id: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for each, _ in found:
+    of_id: dict[tuple[str, int], set[str | None]] = defaultdict(set)
+    for holding, _ in found:
+        of_id[holding.process.client_id, holding.phase.position].add(holding.process.process)
+    for holding, copies in found:
         # Logs without a label cannot be counted.
-        if each.process.process is not None:
-            of_id[each.process.client_id, each.phase.position].add(each.process.process)
-    for each, copies in found:
-        if len(of_id[each.process.client_id, each.phase.position]) <= copies:
-            yield each
+        if len(of_id[holding.process.client_id, holding.phase.position] - {None}) <= copies:
+            yield holding
 
 
 def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holding, int]]:
@@ -493,7 +487,7 @@ def _is_other_list(line: _Line, segments: Sequence[_Segment]) -> bool:
     first = max(bisect_left(segments, line.logged_at - _ROUTE_LAG, key=_first_seen) - 1, 0)
     end = bisect_right(segments, line.logged_at + _ROUTE_LAG, key=_last_seen) + 1
     client_id = line.process.client_id
-    near = [each for each in segments[first:end] if client_id in each.shares().by_client]
+    near = [segment for segment in segments[first:end] if client_id in segment.shares().by_client]
     return bool(near) and not any(
         (run.queue_count, run.client_count) in segment.shares().lengths
         or (segment.is_first and line.logged_at < segment.phase.first_seen + _ROUTE_LAG)

@@ -10,6 +10,10 @@ from ...declared.instants import Instant
 from ...declared.kinds import STALLED, kind_of
 from .core_verdict import QueueKey
 
+#: ``MQVersion.V4_0_0``; from there on each version has a number for its snapshot and one for its
+#: release, ten patches a minor and ten minors a major version (4.0.0 to 5.9.9, in 5.3.3).
+_VERSION_4_0_0, _OF_A_MINOR, _OF_A_MAJOR = 213, 20, 200
+
 
 def between(first_seen: Instant, last_seen: Instant) -> Text:
     """The period as text, by the time of day.
@@ -17,11 +21,8 @@ def between(first_seen: Instant, last_seen: Instant) -> Text:
     >>> between(0, 60_000_000)
     'from 00:00:00 to 00:01:00 UTC'
     """
-    return Text(
-        "from {first_seen} to {last_seen}",
-        first_seen=clock(first_seen),
-        last_seen=zoned_clock(last_seen),
-    )
+    times = {"first_seen": clock(first_seen), "last_seen": zoned_clock(last_seen)}
+    return Text("from {first_seen} to {last_seen}", **times)
 
 
 def clock(moment: Instant) -> Text:
@@ -49,10 +50,7 @@ def dated(text: str) -> str:
     """
     if not isinstance(text, Text):
         return text
-    values = {
-        name: dated(value) if isinstance(value, Text) else value
-        for name, value in text.values.items()
-    }
+    values = {name: dated(value) for name, value in text.values.items()}
     return Text(_DATED.get(text.template, text.template), **values)
 
 
@@ -98,3 +96,19 @@ def fault_in_words(kind: str, queues: int) -> str:
     if kind == STALLED:
         return Text("{queues} stalled", queues=english.count(queues, "queue"))
     return kind_of(kind).title
+
+
+def version_name(ordinal: int) -> str:
+    """The version of an ordinal of ``MQVersion``; the number where that has none.
+
+    >>> version_name(401), version_name(479), version_name(402), version_name(4)
+    ('4.9.4', '5.3.3', '4.9.5-SNAPSHOT', '4')
+    """
+    number = ordinal - _VERSION_4_0_0
+    if not 0 <= number < 2 * _OF_A_MAJOR:
+        return str(ordinal)
+    # The snapshot of a version comes before its release.
+    is_snapshot, number = number % 2, number + number % 2
+    major, minor = 4 + number // _OF_A_MAJOR, number % _OF_A_MAJOR // _OF_A_MINOR
+    name = f"{major}.{minor}.{number % _OF_A_MINOR // 2}"
+    return f"{name}-SNAPSHOT" if is_snapshot else name

@@ -100,14 +100,10 @@ def find_membership(
     found: dict[int, ListOutcome] = {}
     for number in differ:
         polls = {answer.witness: int(places[answer.witness][number]) for answer in answers}
-        unreachable = [
-            (client_id, broker)
-            for broker, poll in polls.items()
-            for client_id in missing.get((broker, poll), ())
-        ]
+        unreachable = [(id_, poll[0]) for poll in polls.items() for id_ in missing.get(poll, ())]
         patches = tuple(disagreements.patches(polls, int(ends[number])))
         if patches or unreachable:
-            in_order = sorted(unreachable, key=lambda each: (each[1], each[0] or ""))
+            in_order = sorted(unreachable, key=lambda pair: (pair[1], pair[0] or ""))
             found[number] = ListOutcome(patches, tuple(in_order))
     return found
 
@@ -227,9 +223,9 @@ class _Disagreements:
             ]
             changed = self._lists.differing(now, later)
             seen = [
-                client_id
-                for client_id in changed
-                if any(counts(name)[client_id] == counts(later)[client_id] for _, name, _ in since)
+                id_
+                for id_ in changed
+                if any(counts(name)[id_] == counts(later)[id_] for _, name, _ in since)
             ]
             done = self._undisputed(one, number, seen)
             if later == NOT_ONLINE and len(done) < len(changed):
@@ -241,11 +237,8 @@ class _Disagreements:
             if not fresh or not one.is_gap(number) or (done and later == NOT_ONLINE):
                 continue
             _, latest = max(fresh)
-            agreed = [
-                client_id
-                for client_id in self._lists.differing(now, latest).difference(done)
-                if len({counts(name)[client_id] for _, name in fresh}) == 1
-            ]
+            others = self._lists.differing(now, latest).difference(done)
+            agreed = [id_ for id_ in others if len({counts(name)[id_] for _, name in fresh}) == 1]
             if meanwhile := self._undisputed(one, number, agreed):
                 yield Patch(one.broker, tuple(meanwhile), latest)
 
@@ -258,14 +251,12 @@ class _Disagreements:
         counts, now = self._lists.counts, one.names[number]
         around = (other.around(one.times[number]) for other in self._but(one))
         sure = [(before, after) for before, after in around if before and after]
-        return [
-            client_id
-            for client_id in sorted(client_ids)
-            if not any(
-                counts(before)[client_id] == counts(after)[client_id] != counts(now)[client_id]
-                for before, after in sure
-            )
-        ]
+
+        def is_disputed(id_: str) -> bool:
+            given = ((counts(before)[id_], counts(after)[id_]) for before, after in sure)
+            return any(before == after != counts(now)[id_] for before, after in given)
+
+        return [client_id for client_id in sorted(client_ids) if not is_disputed(client_id)]
 
 
 @dataclass(frozen=True)
@@ -282,10 +273,8 @@ class _BrokerAnswers:
     def around(self, at: Instant) -> tuple[str | None, str | None]:
         """The last answer of the broker up to a moment, and the first from it on."""
         before, after = bisect_right(self.times, at) - 1, bisect_left(self.times, at)
-        return (
-            self.names[before] if before >= 0 else None,
-            self.names[after] if after < len(self.names) else None,
-        )
+        last = self.names[before] if before >= 0 else None
+        return last, self.names[after] if after < len(self.names) else None
 
     def is_gap(self, number: int) -> bool:
         """True if answers are missing between an answer and the next one."""
@@ -348,15 +337,13 @@ def _without_group(answers: Sequence[_BrokerAnswers]) -> Iterator[tuple[Broker, 
     """
     listing = [answer for answer in answers if any(name != NOT_ONLINE for name in answer.names)]
     for one in answers:
-        others = [each for each in listing if each.broker[0] != one.broker[0]]
-        offline = [
-            number
-            for number, name in enumerate(one.names)
-            if name == NOT_ONLINE
+        others = [other for other in listing if other.broker[0] != one.broker[0]]
+        empty = (number for number, name in enumerate(one.names) if name == NOT_ONLINE)
+        offline = []
+        for number in empty:
+            around = (other.near(one.times[number]) for other in others)
             # Another broker surely lists members then.
-            and any(
-                {None, NOT_ONLINE}.isdisjoint(other.near(one.times[number])) for other in others
-            )
-        ]
+            if any(map({None, NOT_ONLINE}.isdisjoint, around)):
+                offline.append(number)
         for run in one.long_runs(offline):
             yield from ((one.broker, one.polls[number], None) for number in run)

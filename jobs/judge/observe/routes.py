@@ -37,13 +37,10 @@ def find_route_changes(routes: Sequence[RouteRun], most_queues: int) -> list[Rou
 
     Routes with more queues than ``most_queues`` do not count, and show no change.
     """
-    runs_of = grouped(
-        (run.namesrv_addr, (run, queues))
-        for run in routes
-        for queues in [readable(run.brokers)]
-        if sum(number for _, number in queues) <= most_queues
-    )
-    given = sorted(each for runs in runs_of.values() for each in _given(runs))
+    every = ((run, readable(run.brokers)) for run in routes)
+    counted = (pair for pair in every if sum(number for _, number in pair[1]) <= most_queues)
+    runs_of = grouped((pair[0].namesrv_addr, pair) for pair in counted)
+    given = sorted(given_one for runs in runs_of.values() for given_one in _given(runs))
     current: dict[str, Sequence[Readable]] = {}
     now: Sequence[Readable] = []
     changes: list[RouteChange] = []
@@ -74,11 +71,8 @@ def _given(
 
 def readable(brokers: Iterable[RouteBroker]) -> Sequence[Readable]:
     """The brokers of a route of which queues can be read, sorted."""
-    return sorted(
-        (broker.broker_name, broker.read_queue_nums)
-        for broker in brokers
-        if broker.is_readable and broker.read_queue_nums > 0
-    )
+    there = (broker for broker in brokers if broker.is_readable and broker.read_queue_nums > 0)
+    return sorted((broker.broker_name, broker.read_queue_nums) for broker in there)
 
 
 def readable_queues(routes: Iterable[tuple[str, Sequence[RouteBroker]]]) -> frozenset[QueueKey]:

@@ -148,14 +148,14 @@ def _in_time(dossier: Dossier, expiry: Instant) -> _GroupInTime:
     runs: dict[int, _MergedLists] = {}
     last: _MergedLists | None = None
     for number in cuts:
-        held = _held(brokers, polls.values(), number)
-        given = ((each.witness, each.name_of(poll)) for each, poll in held)
-        counted = counts.at({each.witness: int(each.collected_at[poll]) for each, poll in held})
-        content = _MergedLists(
-            tuple(each for each in given if each[1] != ANSWERED),
-            counted + _none_of(gone, int(snapshots[number]), int(ends[number])),
-            shown.get(number, NO_OUTCOME),
+        held = _polls_at(brokers, polls.values(), number)
+        given = ((broker.witness, broker.name_of(poll)) for broker, poll in held)
+        counted = counts.at(
+            {broker.witness: int(broker.collected_at[poll]) for broker, poll in held}
         )
+        lists = tuple(answer for answer in given if answer[1] != ANSWERED)
+        counted += _none_of(gone, int(snapshots[number]), int(ends[number]))
+        content = _MergedLists(lists, counted, shown.get(number, NO_OUTCOME))
         if content != last:
             last = runs[number] = contents.setdefault(content, content)
     return _GroupInTime(snapshots, ends, runs, channels)
@@ -169,29 +169,26 @@ def _changes(
     """
     changed = np.zeros(snapshots, np.bool_)
     changed[:1] = True
-    for each, row in zip(witnesses, polls, strict=True):
-        contents = np.where(row >= 0, each.contents[np.maximum(row, 0)], NOTHING)
+    for witness, row in zip(witnesses, polls, strict=True):
+        contents = np.where(row >= 0, witness.contents[np.maximum(row, 0)], NOTHING)
         changed[1:] |= contents[1:] != contents[:-1]
     return np.flatnonzero(changed).tolist()
 
 
-def _held(
+def _polls_at(
     witnesses: Iterable[Answers[Witness]], polls: Iterable[Integers], number: int
 ) -> list[tuple[Answers[Witness], int]]:
     """The polls that count at a snapshot, each with its witness."""
-    found = zip(witnesses, [int(row[number]) for row in polls], strict=True)
-    return [(each, poll) for each, poll in found if poll != NOTHING]
+    found = zip(witnesses, (int(row[number]) for row in polls), strict=True)
+    return [(witness, poll) for witness, poll in found if poll != NOTHING]
 
 
 def _none_of(
-    gone: Mapping[str, DeadClient], since: Instant, until: Instant
+    gone: Mapping[str, DeadClient], begins: Instant, ends: Instant
 ) -> tuple[ProcessCount, ...]:
     """The client ids behind which nobody is any more at a round between the two instants."""
-    return tuple(
-        ProcessCount(client_id, 0, _ANSWERS_NO_MORE)
-        for client_id, dead_client in sorted(gone.items())
-        if dead_client.since <= until and since <= dead_client.listed_until
-    )
+    dead = (id_ for id_, of in sorted(gone.items()) if of.begins <= ends and begins <= of.last_seen)
+    return tuple(ProcessCount(client_id, 0, _ANSWERS_NO_MORE) for client_id in dead)
 
 
 #: The evidence that a client is dead.
@@ -216,16 +213,15 @@ def routes_in_force(
     rows = []
     for nameserver in nameservers:
         places = nameserver.at(snapshots)
-        polled = nameserver.snapshots[np.maximum(places, 0)]
-        is_held = (places >= 0) & (snapshots - polled < max_age)
-        rows.append(np.where(is_held, places, NOTHING))
+        age = snapshots - nameserver.snapshots[np.maximum(places, 0)]
+        rows.append(np.where((places >= 0) & (age < max_age), places, NOTHING))
     cuts = _changes(nameservers, rows, len(snapshots))
     found: dict[int, GivenRoutes | None] = {}
     last: GivenRoutes | None = None
     for cut, next_cut in pairwise([*cuts, len(snapshots)]):
         for number in range(cut, next_cut):
-            held = _held(nameservers, rows, number)
-            names = {each.witness: each.name_of(poll) for each, poll in held}
+            held = _polls_at(nameservers, rows, number)
+            names = {nameserver.witness: nameserver.name_of(poll) for nameserver, poll in held}
             agree = len(set(names.values())) <= 1
             if not agree:
                 names |= _caught_up(held, int(ends[number]))
@@ -241,12 +237,13 @@ def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[s
     """The nameservers that were asked too early to give the route that another one gives."""
     found: dict[str, str] = {}
     for one, poll in held:
-        later = one.name_of(min(poll + 1, len(one.contents) - 1))
-        since = int(one.collected_at[poll])
-        if later != one.name_of(poll) and any(
-            since < int(other.collected_at[of_other]) <= end and other.name_of(of_other) == later
+        now, later = one.name_of(poll), one.name_of(min(poll + 1, len(one.contents) - 1))
+        since = (
+            other.name_of(of_other)
             for other, of_other in held
-        ):
+            if one.collected_at[poll] < other.collected_at[of_other] <= end
+        )
+        if later != now and later in since:
             found[one.witness] = later
     return found
 
@@ -308,10 +305,8 @@ def _unreachable(of_lists: _MergedLists, brokers: Iterable[RouteBroker]) -> tupl
     asked = asked_brokers(brokers)
     answered = [broker for broker, answer in of_lists.answers if answer != NO_ANSWER]
     of_names = Counter(broker[0] for broker in asked.intersection(answered))
-    missing = Counter(each for each in of_lists.shown.unreachable if each[1] in asked)
-    fewest = grouped(
-        ((client_id, name), number) for (client_id, (name, _)), number in missing.items()
-    )
-    lacking = (each for each in fewest.items() if len(each[1]) == of_names[each[0][1]])
-    found = Counter({each: min(numbers) for each, numbers in lacking})
-    return tuple(sorted(found.elements(), key=lambda each: (each[1], each[0] or "")))
+    missing = Counter(pair for pair in of_lists.shown.unreachable if pair[1] in asked)
+    fewest = grouped(((id_, broker[0]), number) for (id_, broker), number in missing.items())
+    lacking = (pair for pair in fewest.items() if len(pair[1]) == of_names[pair[0][1]])
+    found = Counter({pair: min(numbers) for pair, numbers in lacking})
+    return tuple(sorted(found.elements(), key=lambda pair: (pair[1], pair[0] or "")))

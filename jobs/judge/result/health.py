@@ -1,11 +1,13 @@
 """periods -> group_health, state_runs, unreadable_queues: the rows of every topic that was seen,
-whether or not the group could be recomputed; and how long a round of questions takes.
+whether or not the group could be recomputed; and how long a round of questions takes. What is worth
+a line beside the findings, and is no alarm, is a sentence with its numbers in the reason.
 
 Brokers that are asked a minute apart are compared as they were a minute apart. What changed in
 between is followed (see ``membership``), but nothing shorter than a round can be seen.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import chain, groupby
@@ -14,22 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.english import MOST_NAMES, joined, list_of, named_broker
-from rebalance_core.findings import (
-    AUDITED,
-    BROADCASTING_GROUP,
-    DUPLICATE,
-    MOST_INT,
-    NO_BROKER_ANSWERED,
-    NO_TOPIC,
-    ORPHANED,
-    ROUTE_NOT_KNOWN,
-    Evaluation,
-)
+from rebalance_core import findings
+from rebalance_core.client_kinds import placeholders_in
+from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of, named_broker, with_commas
+from rebalance_core.findings import Evaluation
 from rebalance_core.grouping import grouped
+from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
-from ...declared.dossier import Dossier, RouteRun
+from ...declared.dossier import Dossier, QueueOffsets, RouteRun
 from ...declared.instants import SECOND, Instant
 from ...declared.kinds import NO_GROUP, worst
 from ...languages.translated_rows import TEXTS
@@ -37,11 +32,13 @@ from ...schemas import GROUP_HEALTH, NO_ANSWER, UNAUDITED
 from ..arrow_tables import Row
 from ..observe.answers import asked_answers
 from ..observe.backlog import TopicBacklog, shows_what_waits, still_waits, topic_backlog
-from ..observe.core_verdict import Verdict
+from ..observe.core_verdict import QueueKey, Verdict
+from ..observe.in_words import between, queues_in_words, waiting_in_words, zoned_clock
 from ..observe.routes import readable
 from ..observe.situations import Period
 from ..rules.case import Case
-from ..rules.found import QueueFinding, Stall
+from ..rules.failing import retries, steps
+from ..rules.found import GroupFindings, QueueFinding, Stall
 from ..times.intervals import usual_gap
 
 _MINUTE = 60 * SECOND
@@ -79,11 +76,11 @@ def _backlog_columns(
     (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
     """
     not_known = {**TopicBacklog()._asdict(), "queues_without_offsets": None}
-    if end.coverage == BROADCASTING_GROUP:
+    if end.coverage == findings.BROADCASTING_GROUP:
         return not_known
-    every = [each for each in dossier.offsets.get(topic, ()) if each.times.size]
-    offsets = [each for each in every if shows_what_waits(each, time)]
-    orphans = (each for each in found if each.kind == ORPHANED and each.last_seen >= time)
+    every = [queue for queue in dossier.offsets.get(topic, ()) if queue.times.size]
+    offsets = [queue for queue in every if shows_what_waits(queue, time)]
+    orphans = (one for one in found if one.kind == findings.ORPHANED and one.last_seen >= time)
     orphaned_since = {orphan.queue: orphan.first_seen for orphan in orphans}
     # A stranger chose how many queues a route has: they are counted, never made.
     queues: dict[str, int] = {}
@@ -91,31 +88,28 @@ def _backlog_columns(
         for name, number in readable(brokers):
             queues[name] = max(number, queues.get(name, 0))
     known = {(offset.broker_name, offset.queue_id) for offset in offsets}
-    left = [
-        each
-        for each in every
-        if (queue := (each.broker_name, each.queue_id)) not in known
-        and still_waits(each, time, orphaned_since.get(queue))
-    ]
+    queued = (((one.broker_name, one.queue_id), one) for one in every)
+    others = ((queue, one) for queue, one in queued if queue not in known)
+    left = [one for queue, one in others if still_waits(one, time, orphaned_since.get(queue))]
     waiting = topic_backlog([*offsets, *left])
     if not queues and not waiting.backlog:  # of which queues, without a route nobody knows
         return not_known
     in_route = sum(queue_id < queues.get(name, 0) for name, queue_id in known)
-    missing = min(sum(queues.values()) - in_route, MOST_INT)
+    missing = min(sum(queues.values()) - in_route, findings.MOST_INT)
     return {**waiting._asdict(), "queues_without_offsets": missing}
 
 
 def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
     """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
     periods = case.situations.by_topic[topic]
-    covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
+    covered = [(one, case.evaluated[one.situation.situation_id].verdict) for one in periods]
     # A period that shows owners counts over a later one that does not.
     at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
-    audited = (period.snapshots for period, evaluation in covered if evaluation.coverage == AUDITED)
+    audited = (period.snapshots for period, seen in covered if seen.coverage == findings.AUDITED)
     complete = (evaluation.completeness for _, evaluation in covered if evaluation.shows_owners)
     return {
         "topic": topic,
-        "snapshots": sum(each.snapshots for each in periods),
+        "snapshots": sum(period.snapshots for period in periods),
         "audited_snapshots": sum(audited),
         "first_seen": periods[0].first_seen,
         "last_seen": periods[-1].last_seen,
@@ -125,9 +119,9 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         **_backlog_columns(case.dossier, topic, at_end, end, periods[-1].last_seen, found),
         **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
-        "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
-        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, found),
-        "worst_severity": worst(each.severity for each in found) if found else None,
+        "orphan_queue_minutes": _queue_minutes(findings.ORPHANED, found),
+        "duplicate_queue_minutes": _queue_minutes(findings.DUPLICATE, found),
+        "worst_severity": worst(finding.severity for finding in found) if found else None,
     }
 
 
@@ -140,21 +134,20 @@ def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
     while something can last after it.
     """
     times = [*(period.first_seen for period, _ in covered), covered[-1][0].last_seen]
-    runs = groupby(range(len(covered)), lambda number: covered[number][1].shows_owners)
-    blind = [list(numbers) for shows, numbers in runs if not shows]
     lasting = []
-    least = case.persistence_seconds * SECOND
-    for numbers in blind:
-        coverages = [covered[each][1].coverage for each in numbers]
-        since, until = times[numbers[0]], times[numbers[-1] + 1]
-        waits_for_route = numbers[0] == 0 and set(coverages) == {ROUTE_NOT_KNOWN}
-        comes_too_late = numbers[-1] + 1 < len(covered) and times[-1] - until < least
-        is_late = waits_for_route and not comes_too_late
-        late = case.terms.route_max_age_seconds if is_late else 0
-        if until - since >= max(case.persistence_seconds, late, 1) * SECOND:
-            lasting.append((until - since, since, until, coverages[0]))
-    _, begins, ends, coverage = max(lasting, default=(0, None, None, None))
-    return dict(zip(UNAUDITED, (coverage, begins, ends), strict=True))
+    for shows, run in groupby(range(len(covered)), lambda number: covered[number][1].shows_owners):
+        first, *others = run
+        last = [first, *others][-1]
+        coverages = [evaluation.coverage for _, evaluation in covered[first : last + 1]]
+        begins, ends = times[first], times[last + 1]
+        waits_for_route = first == 0 and set(coverages) == {findings.ROUTE_NOT_KNOWN}
+        left = times[-1] - ends
+        comes_too_late = last + 1 < len(covered) and left < case.persistence_seconds * SECOND
+        late = case.terms.route_max_age_seconds * (waits_for_route and not comes_too_late)
+        if not shows and ends - begins >= max(case.persistence_seconds, late, 1) * SECOND:
+            lasting.append((ends - begins, begins, ends, coverages[0]))
+    _, *times_of_longest, coverage = max(lasting, default=(0, None, None, None))
+    return dict(zip(UNAUDITED, (coverage, *times_of_longest), strict=True))
 
 
 def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
@@ -165,7 +158,7 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
         for broker, runs in sorted(answers.items())
         if runs[-1].broker_addr and all(run.answer == NO_ANSWER for run in runs)
     ]
-    if verdict.coverage not in (NO_BROKER_ANSWERED, NO_TOPIC) or not silent:
+    if verdict.coverage not in (findings.NO_BROKER_ANSWERED, findings.NO_TOPIC) or not silent:
         return {}
     where = Text(
         "no list came from {brokers}: check whether the broker can be reached at this address "
@@ -178,9 +171,9 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
 def _queue_minutes(kind: str, found: Iterable[QueueFinding | Stall]) -> float:
     """The minutes for which the queues were so, weighted by probability and share of the time."""
     minutes = fsum(
-        (each.last_seen - each.first_seen) / _MINUTE * each.probability * each.extent.share_of_time
-        for each in found
-        if isinstance(each, QueueFinding) and each.kind == kind
+        (one.last_seen - one.first_seen) / _MINUTE * one.probability * one.extent.share_of_time
+        for one in found
+        if isinstance(one, QueueFinding) and one.kind == kind
     )
     return float(Decimal(repr(minutes)).quantize(Decimal("0.000001"), ROUND_HALF_UP))
 
@@ -195,16 +188,14 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
     queues = sum(queues for _, queues in set(chain.from_iterable(at_end)))
     reason = Text("no member of any group in the dumps subscribes to the topic")
     row = topic_without_audit(topic, NO_GROUP, reason, times)
-    return row | {"queues": min(queues, MOST_INT)}
+    return row | {"queues": min(queues, findings.MOST_INT)}
 
 
 def topic_without_audit(topic: str, coverage: str, reason: Text, times: Sequence[Instant]) -> Row:
     """The row of ``group_health`` of a topic of which nothing was recomputed; ``times``: the
     snapshots that show it, ascending. Of the group nothing is known.
     """
-    optional = (
-        field.name for field in GROUP_HEALTH.schema if field.nullable and field.name != TEXTS
-    )
+    optional = {field.name for field in GROUP_HEALTH.schema if field.nullable} - {TEXTS}
     return {
         **dict.fromkeys(optional),
         **_NOTHING,
@@ -239,7 +230,7 @@ def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Verdict
             **asdict(queue),
             "first_seen": of_queue[0].first_seen,
             "last_seen": of_queue[-1].last_seen,
-            "snapshots": sum(each.snapshots for each in of_queue),
+            "snapshots": sum(period.snapshots for period in of_queue),
         }
         for queue, of_queue in shown.items()
     ]
@@ -297,3 +288,192 @@ def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Ro
         )
         reason = joined(part for part in (reason, wide) if part)
     return row | {"reason": reason} | dict(zip(_OF_ROUNDS, (too_wide, *rounds), strict=True))
+
+
+# ---------------------------------------------------------------- facts that are no alarm
+
+#: Fewer messages say nothing of what is usual.
+_FEWEST_MESSAGES = 100
+#: Coverages with which the group has members that share the queues of the topic.
+_HAS_READERS = (findings.AUDITED, findings.SHARED_BY_BROKER, *findings.SHOWN_BY_HOLDINGS)
+#: The polls that make a fact sure: what one shows may be of two moments.
+_SEEN_TWICE = 2
+#: An address that changes so often goes to and fro; one that moved and moved back does not.
+_FLIPS = 3
+
+
+def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows of ``group_health`` with the facts in their reasons; those that are the group's,
+    whatever the topic, with its main one.
+    """
+    offsets = grouped((offsets_of.topic, offsets_of) for offsets_of in case.offsets.values())
+    for row in rows:
+        of_topic = offsets.get(row["topic"], ())
+        facts = [*_one_queue_alone(of_topic), *_beyond(case, of_topic)]
+        if row["coverage"] in _HAS_READERS and not _is_explained(found, row["topic"]):
+            facts += _does_not_move(of_topic, case.persistence_seconds)
+        if row["topic"] == case.main_topic:
+            facts += [*retries(case), *_addresses_by_turns(case.dossier)]
+            facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
+            facts += _deleted_with_members(case)
+        yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
+
+
+def _is_explained(found: GroupFindings, topic: str) -> bool:
+    """True if something that goes on says why queues of the topic are not read."""
+    every = (*found.queues, *found.stalls, *found.faults)
+    return any(in_time.topic == topic and in_time.extent.ongoing for in_time in every)
+
+
+def _does_not_move(queues: Sequence[QueueOffsets], seconds: int) -> Iterator[Text]:
+    """The queues in which messages wait at the end and whose offsets have not moved for as long as
+    what lasts: where no other queue moves and nothing new comes, no rule decides.
+
+    Worked example: at 10:00 and at 10:05 the group is at 900 of 1,000 in every queue.
+    """
+    last = max((int(queue.times[-1]) for queue in queues if queue.times.size), default=0)
+    stays: dict[QueueKey, tuple[Instant, int]] = {}
+    for queue in queues:
+        waiting = queue.waiting
+        moves = (np.diff(queue.consumer_offsets) != 0) | (waiting[:-1] <= 0)
+        since = int(queue.times[np.flatnonzero(moves)[-1] + 1 if moves.any() else 0])
+        if waiting[-1] > 0 and queue.times[-1] == last and last - since >= seconds * SECOND:
+            stays[queue.broker_name, queue.queue_id] = since, int(waiting[-1])
+    if stays:
+        yield Text(
+            "{waiting} in {queues}, whose offsets did not move {time}: no other queue moved and "
+            "nothing new came, so it is not known whether anybody reads them; send a message and "
+            "check that it is consumed",
+            waiting=waiting_in_words(sum(messages for _, messages in stays.values())),
+            queues=queues_in_words(stays),
+            time=between(max(since for since, _ in stays.values()), last),
+        )
+
+
+def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
+    """Notes that all that came to a topic is in one queue: one consumer has all the work."""
+    queues = [offsets for offsets in queues if not is_retry_topic(offsets.topic)]
+    counted = ((offsets, int(steps(offsets.broker_offsets).sum())) for offsets in queues)
+    written = [(offsets, came) for offsets, came in counted if came]
+    if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST_MESSAGES:
+        ((queue, came),) = written
+        yield Text(
+            "all {messages:,} new messages went to queue {queue} of {broker}, one of {queues} "
+            "queues: one consumer gets all of them (producers choose the queue, or a key is "
+            "always the same)",
+            messages=came,
+            queue=queue.queue_id,
+            broker=queue.broker_name,
+            queues=len(queues),
+        )
+
+
+#: The reasons for which an offset may be beyond the broker's end, in words.
+_BEYOND = {
+    "LOST": "the group's offset is up to {messages:,} beyond the last message in {queues}, whose "
+    "end went back and stayed so: the broker lost messages",
+    "SET": "the group's offset is up to {messages:,} beyond the last message in {queues}: the "
+    "offset was set too high",
+    "EITHER": "the group's offset is up to {messages:,} beyond the last message in {queues}: the "
+    "broker lost messages, or the offset was set too high",
+}
+
+
+def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
+    """The queues whose committed offset has been beyond the broker's end for as long as what lasts,
+    up to the last poll, and does not move.
+
+    A broker reads the two one after the other, of a queue that is written all the time
+    (``AdminBrokerProcessor.getConsumeStats`` 4.9.4), and a slave has an end of some moments ago: an
+    offset that is ahead now and then, or moves on, shows nothing. Nor does the end that a slave
+    gives while the master is away.
+
+    What the broker lost stays lost: an end that is below the last one before at some polls alone
+    may be a slave's.
+
+    Worked example: at one poll the offset is 40 ahead, at the next one 60 behind.
+    """
+    found: dict[str, dict[QueueKey, int]] = defaultdict(dict)
+    for offsets in queues:
+        ahead = offsets.consumer_offsets - offsets.broker_offsets
+        others = np.flatnonzero(ahead <= 0)
+        start = int(others[-1]) + 1 if others.size else 0
+        times = offsets.times[start:]
+        away = [one for one in case.masters_away if one.broker_name == offsets.broker_name]
+        if (
+            times.size < _SEEN_TWICE
+            or times[-1] - times[0] < case.persistence_seconds * SECOND
+            or (np.diff(offsets.consumer_offsets[start:]) > 0).any()
+            or any(one.is_within(times[0], times[-1]) for one in away)
+        ):
+            continue
+        why, since = "EITHER", offsets.broker_offsets[start:]
+        # An end that a slave may have given says nothing of the master's.
+        if start and not any(one.is_within(offsets.times[start - 1], times[0]) for one in away):
+            before = offsets.broker_offsets[start - 1]
+            why = "LOST" if since.max() < before else "SET" if since.min() >= before else why
+        found[why][offsets.broker_name, offsets.queue_id] = int(ahead[-1])
+    for why, of_queues in found.items():
+        messages, where = max(of_queues.values()), queues_in_words(of_queues)
+        yield Text(_BEYOND[why], messages=messages, queues=where)
+
+
+def _placeholders(dossier: Dossier) -> Iterator[Text]:
+    """Placeholders in client ids that nothing replaced, also where each id is used once."""
+    ids = chain.from_iterable(listed().client_ids for listed in dossier.list_members.values())
+    if found := placeholders_in(set(ids)):
+        yield Text(
+            "client ids contain {placeholders}, a placeholder that nothing replaced: processes "
+            "with the same id read the same queues, and nobody reads the others",
+            placeholders=with_commas(found),
+        )
+
+
+def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
+    """The members that a group has in other clusters while it has none in this one."""
+    if dossier.is_offline and dossier.elsewhere:
+        template = "cluster {cluster} has {members} [member|members] at {time}"
+        clusters = [
+            agreeing(number, template, cluster=cluster, members=number, time=zoned_clock(time))
+            for cluster, (number, time) in sorted(dossier.elsewhere.items())
+        ]
+        more = ("more cluster has members", "more clusters have members")
+        yield Text(
+            "no broker of this cluster lists a member, while {clusters}",
+            clusters=list_of(clusters, MOST_NAMES, more),
+        )
+
+
+def _deleted_with_members(case: Case) -> Iterator[Text]:
+    """The members that a group has while no broker has a configuration of it any more."""
+    config, last = case.no_config, case.dossier.last_listed
+    if config is None or last is None or last.time < config.since or case.dossier.is_offline:
+        return
+    yield Text(
+        "{config}, and still has members ({members:,}): a broker that does not create groups by "
+        "itself (autoCreateSubscriptionGroup=false) refuses each of their pulls; stop them, or "
+        "create it again (mqadmin updateSubGroup)",
+        config=config.what,
+        members=last.members,
+    )
+
+
+def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:
+    """The brokers whose address goes to and fro between the polls, and that give one list."""
+    shared = {namesake.broker for namesake in dossier.namesakes}
+    addressed = (run for run in dossier.polls if run.broker_addr and run.broker not in shared)
+    polled = grouped((run.broker, run) for run in addressed)
+    for broker, runs in sorted(polled.items()):
+        if len({run.broker_addr for run in runs}) == 1:
+            continue
+        polls = sorted((time, run.broker_addr) for run in runs for time in run.times)
+        addresses = [address for address, _ in groupby(polls, lambda each: each[1])]
+        if len(addresses) > _FLIPS:
+            yield Text(
+                "{broker} was asked at {addresses} in turn ({changes:,} changes): two clusters "
+                "have a broker of this name at one nameserver, or two collectors use two "
+                "addresses",
+                broker=named_broker(*broker),
+                addresses=with_commas(sorted(set(addresses))),
+                changes=len(addresses) - 1,
+            )

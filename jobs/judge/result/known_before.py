@@ -16,13 +16,12 @@ from ...declared.instants import Instant
 from ...declared.kinds import GROUP_NOT_CONSUMING
 from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from ..observe.answers import Answers, asked_answers
-from ..observe.brokers import address_changes, last_change
-from ..observe.deleted import NoConfig
+from ..observe.brokers import NoConfig, address_changes, last_change
 from ..observe.in_words import zoned_clock
+from ..observe.what_happened import restarts
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, GroupFindings
-from .events import restarts
-from .facts import members_elsewhere
+from .health import members_elsewhere
 
 
 def with_history(case: Case, found: GroupFindings) -> GroupFindings:
@@ -181,11 +180,7 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
             "bring the master of {brokers} back: the route gives no address of it",
             brokers=list_of(sorted(away), MOST_NAMES),
         )
-    changes = (
-        address_change
-        for address_change in address_changes(dossier)
-        if address_change.broker[0] in names
-    )
+    changes = (change for change in address_changes(dossier) if change.broker[0] in names)
     moved = [change for change in changes if change.since <= fault.last_seen]
     if moved:
         name, _ = moved[-1].broker

@@ -114,8 +114,7 @@ class GroupLoad:
         # Without a queue each has none of one.
         in_all = sum(self.queues.values()) or 1
         return [
-            {**vars(client), "share": client.queues / in_all, "idle": client.idle}
-            for client in self.clients
+            vars(one) | {"share": one.queues / in_all, "idle": one.idle} for one in self.clients
         ]
 
     def columns(self) -> Row:
@@ -200,18 +199,13 @@ def group_load(case: Case) -> GroupLoad:
     faults = chain.from_iterable(verdict.faults for verdict in at_end.values())
     no_part = chain.from_iterable(fault.client_ids for fault in faults if fault.fault in _NO_PART)
     group = case.dossier.consumer_group
-    counted = {
-        topic: each for topic, each in allocations.items() if not is_own_retry_topic(topic, group)
-    }
-    queues = {topic: at_end[topic].verdict.queues for topic, each in counted.items() if each}
+    counted = {of: them for of, them in allocations.items() if not is_own_retry_topic(of, group)}
+    queues = {topic: at_end[topic].verdict.queues for topic, shares in counted.items() if shares}
     load = GroupLoad(_clients(group, allocations, set(no_part)), queues)
     if any(verdict.findings for verdict in at_end.values()) or not load.is_uneven:
         return load
     every = chain.from_iterable(counted.values())
-    load = replace(
-        load,
-        uneven_by=frozenset(allocation.strategy for allocation in every if allocation.subscribed),
-    )
+    load = replace(load, uneven_by=frozenset(share.strategy for share in every if share.subscribed))
     return replace(load, fairer=_fairer(group, load, counted))
 
 
@@ -227,12 +221,10 @@ def _clients(
         for client_id, taken in queues_by_client(of_topic).items():
             (retry_queues if is_retry else queues)[client_id] += taken
         if not is_retry:
-            topics.update(
-                {allocation.client_id for allocation in of_topic if allocation.subscribed} - no_part
-            )
+            topics.update({share.client_id for share in of_topic if share.subscribed} - no_part)
     return tuple(
-        ClientLoad(each, number, topics[each], round(queues[each], 9), round(retry_queues[each], 9))
-        for each, number in sorted(processes.items())
+        ClientLoad(id_, number, topics[id_], round(queues[id_], 9), round(retry_queues[id_], 9))
+        for id_, number in sorted(processes.items())
     )
 
 
@@ -253,14 +245,10 @@ def _fairer(
         return None
     tried: list[tuple[int, int, str]] = []
     for name in _FREE_STRATEGIES:
-        strategy, loads = make_strategy(name), Counter({each.client_id: 0 for each in load.sharing})
+        strategy, loads = make_strategy(name), Counter({one.client_id: 0 for one in load.sharing})
         for topic, of_topic in allocations.items():
-            queues = [
-                MessageQueue(topic, *queue)
-                for allocation in of_topic
-                for queue in allocation.queues
-            ]
-            client_ids = [allocation.client_id for allocation in of_topic]
+            queues = [MessageQueue(topic, *queue) for share in of_topic for queue in share.queues]
+            client_ids = [share.client_id for share in of_topic]
             for client_id, taken in strategy.allocate_all(group, queues, client_ids).items():
                 loads[client_id] += len(taken)
         tried.append((max(loads.values()), -min(loads.values()), name))

@@ -51,10 +51,8 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     harms = Harms(queues, stalls, terms.critical_probability)
 
     def graded_fault(fault: FaultEpisode) -> FaultEpisode:
-        rounds = case.holdings[fault.topic].within(fault.extent)
-        is_unasked = harms.are_doubtful(fault) and not any(
-            answer_round.is_complete for answer_round in rounds
-        )
+        answered = (it.is_complete for it in case.holdings[fault.topic].within(fault.extent))
+        is_unasked = harms.are_doubtful(fault) and not any(answered)
         remedy = joined([fault.remedy, _DOUBTFUL]) if is_unasked else fault.remedy
         # Of a group that is left over no client starts with the other nameserver.
         is_of_start = fault.fault == ROUTE_DIVERGENCE and fault.queues_affected == 0
@@ -128,13 +126,6 @@ class _Harm(NamedTuple):
     is_shown: bool = False
 
 
-def _harm(
-    found: QueueFinding | Stall, *, is_doubtful: bool = False, is_shown: bool = False
-) -> _Harm:
-    severity = SEVERITIES.index(found.severity)
-    return _Harm(severity, found.first_seen, found.last_seen, is_doubtful, is_shown)
-
-
 #: The culprit that findings name: (topic, fault, client id); the id for FROZEN_PROCESS alone.
 _Culprit = tuple[str, str, str]
 
@@ -148,18 +139,17 @@ class Harms:
         # Many queues of one fault have one time and severity.
         self._harms: dict[_Culprit, set[_Harm]] = defaultdict(set)
         for queue in queues:
-            harm = _harm(
-                queue,
-                is_doubtful=queue.is_doubtful and queue.share >= critical,
-                is_shown=True in (queue.held, queue.moved),
-            )
+            is_doubtful = queue.is_doubtful and queue.share >= critical
+            is_shown = True in (queue.held, queue.moved)
+            of_queue = SEVERITIES.index(queue.severity), queue.first_seen, queue.last_seen
             for cause in queue.causes:
-                self._harms[queue.topic, cause, ""].add(harm)
+                self._harms[queue.topic, cause, ""].add(_Harm(*of_queue, is_doubtful, is_shown))
         for stall in stalls:
+            harm = _Harm(SEVERITIES.index(stall.severity), stall.first_seen, stall.last_seen)
             for client_id in stall.owners:
-                self._harms[stall.topic, kinds.FROZEN_PROCESS, client_id].add(_harm(stall))
+                self._harms[stall.topic, kinds.FROZEN_PROCESS, client_id].add(harm)
             if stall.why == OTHER_FILTER:
-                self._harms[stall.topic, EXPRESSION_MISMATCH, ""].add(_harm(stall))
+                self._harms[stall.topic, EXPRESSION_MISMATCH, ""].add(harm)
 
     def _of(self, fault: FaultEpisode) -> list[_Harm]:
         """The harms that name the fault as a cause and overlap it in time."""

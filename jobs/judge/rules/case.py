@@ -15,16 +15,21 @@ from rebalance_core.state import MASTER_ID
 from ...declared.dossier import Dossier, EarlierFinding, ListedIds, QueueOffsets
 from ...declared.instants import SECOND, Instant
 from ...schemas import NO_ANSWER
-from ..observe.brokers import Absence, masters_away
+from ..observe.brokers import Absence, NoConfig, masters_away, no_config
 from ..observe.core_verdict import QueueKey, Verdict
-from ..observe.deleted import NoConfig, no_config
-from ..observe.drift import Drift, find_drift
 from ..observe.holdings import find_holdings
-from ..observe.holdings_index import HoldingsIndex, index_holdings
-from ..observe.reassignments import Reassignment, find_reassignments
+from ..observe.holdings_index import Drift, HoldingsIndex, find_drift, index_holdings
 from ..observe.routes import RouteChange, find_route_changes, queues_of, readable, readable_queues
 from ..observe.situations import Situations
-from ..observe.timeline import Phase, Timeline, build_timeline, phases_of, without_route
+from ..observe.timeline import (
+    Phase,
+    Reassignment,
+    Timeline,
+    build_timeline,
+    find_reassignments,
+    phases_of,
+    without_route,
+)
 from ..terms import KnownIssueTerms, Terms
 from ..times.intervals import longest_at_edges, usual_gap_but_for_one
 from .matching_issues import entries_of

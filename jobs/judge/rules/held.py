@@ -39,8 +39,7 @@ from ...declared.kinds import (
 from ...schemas import NOT_LOCKED
 from ..observe.backlog import backlog, reading
 from ..observe.core_verdict import QueueKey
-from ..observe.drift import SHARE_KEPT, Drift
-from ..observe.holdings_index import AnswerRound
+from ..observe.holdings_index import SHARE_KEPT, AnswerRound, Drift
 from ..observe.in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from ..observe.routes import queues_of
 from ..times.extents import Episode, Extent, Portion, episodes_of, persistence, runs_of, widest

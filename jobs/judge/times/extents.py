@@ -104,7 +104,7 @@ class Episode(NamedTuple, Generic[Key, Observed]):
     @property
     def shown(self) -> list[Observed]:
         """The observations of the runs, in time."""
-        return [each for _, each in self.sightings]
+        return [shown for _, shown in self.sightings]
 
 
 def episodes_of(
@@ -117,7 +117,7 @@ def episodes_of(
     See ``join_episodes`` and ``extent_of``.
     """
     of_keys = grouped(
-        (key, (run, each)) for run, of_run in zip(runs, shown, strict=True) for key, each in of_run
+        (key, (run, seen)) for run, of_run in zip(runs, shown, strict=True) for key, seen in of_run
     )
     counted = runs[-1].after if runs else 0
     for key, of_key in of_keys.items():
@@ -311,18 +311,13 @@ def reach(snapshots: Sequence[Instant]) -> Instant:
     [2, 0, 0]
     """
     begins = watches(snapshots)
-    parts = [
-        Portion(snapshot, snapshot, 1, watch=bisect_right(begins, snapshot))
-        for snapshot in snapshots
-    ]
+    parts = [Portion(at, at, 1, watch=bisect_right(begins, at)) for at in snapshots]
     of_watches = grouped((run.watch, run) for run in runs_of(parts)).values()
-    return max(
-        (
-            min(each[-1].last_seen - each[0].first_seen, sum(run.covers for run in each))
-            for each in of_watches
-        ),
-        default=0,
+    reached = (
+        min(runs[-1].last_seen - runs[0].first_seen, sum(run.covers for run in runs))
+        for runs in of_watches
     )
+    return max(reached, default=0)
 
 
 def persistence(first_seen: Instant, last_seen: Instant, persistence_seconds: int) -> str:

@@ -14,7 +14,7 @@ from jobs.api import Report, audit
 from jobs.config.settings import Settings
 from jobs.declared.dossier import Dossier
 from jobs.judge.observe.evaluation import Failure
-from jobs.judge.result.failed import rows_of_failed
+from jobs.judge.result.rows import rows_of_failed
 from jobs.pipeline import failed_groups, group_audit
 from jobs.pipeline.failed_groups import AllGroupsFailedError
 from jobs.pipeline.terms_of_settings import terms_of
