@@ -12,20 +12,19 @@ import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from ssl import SSLCertVerificationError
 from typing import NamedTuple
 
 from ..declared.instants import Instant
-from ..engines.background import in_background
+from ..engines import in_background
 from . import frames
 from .asked_clients import AskedClients
 from .collect_options import Cluster, CollectOptions, split_address
-from .figures import Figures
-from .frames import Frame, FrameError, read_frame
+from .frames import Account, Frame, FrameError, read_frame
 from .questions import Request, RequestCode
-from .signature import Account
 
 #: Codes for what no server answers: RocketMQ has none below 0.
 NO_ANSWER = -1
@@ -51,7 +50,7 @@ _IDLE_SECONDS = 30.0
 #: longest in a round. Up to the second size an answer waits for its room.
 _SHORT_BYTES, _WAITING_BYTES, _MOST_AT_ONCE, _MOST_LONGEST = 1 << 18, 1 << 20, 2, 16
 
-_MOST_OF_A_REMARK = 4_096
+_MOST_OF_A_REMARK, _MOST_LABELS = 4_096, 2_000
 
 
 class Answer(NamedTuple):
@@ -70,6 +69,35 @@ class Answer(NamedTuple):
     def is_ok(self) -> bool:
         """True if the body is what was asked for."""
         return self.code == OK
+
+
+@dataclass
+class Figures:
+    """Counts of a round of one cluster, or of all since the collector started.
+
+    ``errors``: by address and code, the answers that were errors.
+    """
+
+    rounds: int = 0
+    missed: int = 0
+    requests: int = 0
+    received_bytes: int = 0
+    lines: int = 0
+    last_seconds: float | None = None
+    last_at_seconds: float | None = None
+    errors: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    def count_error(self, address: str, code: int, times: int = 1) -> None:
+        """Adds an error; who makes up codes and addresses cannot make labels without end."""
+        is_label = (address, code) in self.errors or len(self.errors) < _MOST_LABELS
+        self.errors[(address, code) if is_label else ("others", 0)] += times
+
+    def add(self, one: "Figures") -> None:
+        """Adds what is counted in a round."""
+        for name in ("rounds", "missed", "requests", "received_bytes", "lines"):
+            setattr(self, name, getattr(self, name) + getattr(one, name))
+        for (address, code), times in one.errors.items():
+            self.count_error(address, code, times)
 
 
 class _ClosedError(Exception):

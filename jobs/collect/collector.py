@@ -9,6 +9,9 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import prometheus_client
+from prometheus_client import Counter, Gauge
+
 from ..console.failures import sentence_of
 from ..console.output import Output, text_file_at, write_metrics
 from ..console.progress import Say
@@ -17,12 +20,11 @@ from ..errors import AuditError, SettingsError
 from ..storage.disk import state_folder
 from ..texts.shown import iso, visible
 from .asked_clients import AskedClients
-from .client import RemotingClient
+from .client import Figures, RemotingClient
 from .collect_options import CollectOptions
 from .dump_folder import DumpFolder
-from .figures import Figures, metrics_text
+from .frames import find_account
 from .rounds import MOST_TROUBLES, CollectError, Round, StoppedError
-from .signature import find_account
 
 #: ``M_ARENA_MAX``, ``M_MMAP_THRESHOLD`` and ``M_TRIM_THRESHOLD`` of ``malloc.h``.
 _MALLOPT = {-8: 1, -3: 1 << 18, -1: 1 << 18}
@@ -276,3 +278,49 @@ def _ended_by_sigterm() -> Iterator[asyncio.Event]:
         with suppress(ValueError, RuntimeError, NotImplementedError):
             if loop.remove_signal_handler(signal.SIGTERM):
                 signal.signal(signal.SIGTERM, before)
+
+
+# ---------------------------------------------------------------- figures
+
+_PREFIX = "rebalance_audit_collect_"
+#: Metrics by name of the figure: the class, the name, and what it counts.
+_METRICS = {
+    "rounds": (Counter, "rounds", "Rounds that were written"),
+    "missed": (
+        Counter,
+        "missed",
+        "Rounds that failed, or whose time was over before the last one ended",
+    ),
+    "requests": (Counter, "requests", "Requests sent"),
+    "received_bytes": (Counter, "received_bytes", "Bytes of the answers' bodies"),
+    "lines": (Counter, "lines", "Lines written"),
+    "last_seconds": (Gauge, "last_round_seconds", "How long the last round took"),
+    "last_at_seconds": (Gauge, "last_round_timestamp_seconds", "snapshot_time of the last round"),
+}
+
+
+def metrics_text(figures: Mapping[str, Figures]) -> str:
+    """The figures by the name of the cluster, as Prometheus' text, for the textfile collector
+    of node_exporter. Labels: clusters, and the addresses of servers, as many as there are.
+
+    >>> print(metrics_text({"C": Figures(rounds=3)}).splitlines()[2])
+    rebalance_audit_collect_rounds_total{cluster="C"} 3.0
+    """
+    # When a counter was made is of no use, and doubles the text.
+    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+    registry = prometheus_client.CollectorRegistry()
+    for name, (kind, metric, what) in _METRICS.items():
+        made = kind(_PREFIX + metric, what, ["cluster"], registry=registry)
+        for cluster, counts in figures.items():
+            if (value := getattr(counts, name)) is not None:
+                made.labels(visible(cluster)).inc(value)
+    errors = Counter(
+        _PREFIX + "errors",
+        "Answers that were errors; -1 no answer in time, -2 not reached, -3 not understood",
+        ["cluster", "address", "code"],
+        registry=registry,
+    )
+    for cluster, counts in figures.items():
+        for (address, code), times in sorted(counts.errors.items()):
+            errors.labels(visible(cluster), visible(address), str(code)).inc(times)
+    return prometheus_client.generate_latest(registry).decode()

@@ -38,13 +38,12 @@ from ..errors import AuditError, SettingsError
 from . import questions
 from .client import CLIENT_SILENT, NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
+from .frames import ACCESS_KEY, SECRET_KEY
 from .lines import RoundLines, Write
 from .memory import GroupMemory, ListedBroker, Memory, retain
 from .names import AnsweredNames, BrokerList, GroupList
 from .questions import EARLY, LATER, Request, RequestCode
-from .shares import Shares
-from .signature import ACCESS_KEY, SECRET_KEY
-from .turns import NOT_SUPPORTED, Then, Turns
+from .turns import NOT_SUPPORTED, Shares, Then, Turns
 
 #: The most troubles of a round that are shown; the metrics count all.
 MOST_TROUBLES = 5

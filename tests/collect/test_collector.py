@@ -26,13 +26,12 @@ from pydantic import BaseModel
 
 from jobs import cli
 from jobs.collect import collector, dump_folder
-from jobs.collect.client import Answer
+from jobs.collect.client import Answer, Figures
 from jobs.collect.collect_options import CollectOptions, Tls, load_options
-from jobs.collect.collector import Collector
+from jobs.collect.collector import Collector, metrics_text
 from jobs.collect.dump_folder import DumpFolder
-from jobs.collect.figures import Figures, metrics_text
+from jobs.collect.frames import ACCESS_KEY, SECRET_KEY, find_account
 from jobs.collect.questions import members
-from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
 from jobs.commands.collect import collect_from
 from jobs.declared.instants import SECOND
 from jobs.errors import SettingsError

@@ -21,7 +21,7 @@ import pytest
 from jobs import __main__ as console
 from jobs import cli
 from jobs.collect.collect_options import namesrvs_of
-from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
+from jobs.collect.frames import ACCESS_KEY, SECRET_KEY
 from jobs.commands import live
 from tests.collect.test_collector import ROOT, lines_of, servers
 from tests.support.remote_cluster import RemoteCluster

@@ -14,7 +14,7 @@ from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, QUEUE_OFFSETS
 from jobs.spark import audit
 from jobs.spark import session as sessions
 from jobs.spark.dataframe_rows import prepared
-from jobs.spark.heartbeat_frames import FramesInRounds
+from jobs.spark.frame_inputs import FramesInRounds
 from tests.support.events import DUPLICATE, ORPHANED, lasting_queues, late, three_groups
 from tests.support.snapshots import (
     Row,
@@ -83,7 +83,7 @@ def test_frames_are_put_into_the_rounds_of_one_table(spark: SparkSession) -> Non
         found, one_table = (arrived(of, each).to_pylist() for each in (came[of.name], expected))
         assert sorted(map(repr, found)) == sorted(map(repr, one_table)), of.name
     plan = str(came["heartbeats"]._jdf.queryExecution().toString())  # type: ignore[operator]
-    assert "lists_of_rounds" in plan
+    assert "rows_of_rounds" in plan
     assert "lambda" not in plan
 
 

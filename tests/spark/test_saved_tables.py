@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.config.settings import Settings
 from jobs.config.window import Window
 from jobs.errors import AuditError, InputError, NothingToAuditError, SettingsError
-from jobs.spark import audit, backfill, saved_tables, schemas
+from jobs.spark import audit, backfill, dataframes, schemas
 from jobs.spark.auditing import SparkReport
-from jobs.spark.saved_tables import history_in, read_tables, replace_date, save
+from jobs.spark.dataframes import history_in, read_tables, replace_date, save
 from jobs.storage import PublishedRun
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import at, frame, write_tables
@@ -180,7 +180,7 @@ def test_a_job_that_dies_between_any_two_writes_leaves_a_date_that_runs_does_not
             def tableExists(name: str) -> bool:  # noqa: N802 - Spark's name
                 return any(name == f"lake.{each}" for each, _ in there)
 
-    monkeypatch.setattr(saved_tables, "replace_date", write)
+    monkeypatch.setattr(dataframes, "replace_date", write)
     monkeypatch.setattr(Rows, "sparkSession", Session, raising=False)
     spark.range(1)  # a literal needs a session
     other, day = date(2026, 1, 4), date(2026, 1, 5)
@@ -235,7 +235,7 @@ def test_readers_take_what_runs_names(
         replace_date(rows, table, day)
 
     with monkeypatch.context() as patched:
-        patched.setattr(saved_tables, "replace_date", dies)
+        patched.setattr(dataframes, "replace_date", dies)
         with pytest.raises(OSError, match="killed"):
             audit(*frames.values(), date=FIRST, settings=SETTINGS).save_as_tables(schema)
     assert read_tables(spark, schema, "runs").count() == 0
