@@ -12,6 +12,7 @@ import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -158,7 +159,7 @@ class RemotingClient:
     async def __aexit__(self, *_: object) -> None:
         for connection in self._connections.values():
             connection.end()
-        readings = [each.reading for each in self._connections.values()]
+        readings = (connection.reading for connection in self._connections.values())
         await asyncio.gather(*readings, return_exceptions=True)
         self._connections.clear()
 
@@ -168,12 +169,8 @@ class RemotingClient:
             of_address.clear()
         self._received.clear()
         self._unhandled = [0, 0]
-        still = {
-            at: connection
-            for at, connection in self._connections.items()
-            if not connection.is_closed
-        }
-        self._connections = still
+        every = self._connections.items()
+        self._connections = {at: one for at, one in every if not one.is_closed}
 
     def handled(self, answer: Answer) -> None:
         """Makes room for others: nobody holds this answer any more."""
@@ -280,28 +277,23 @@ class RemotingClient:
         return ""
 
     async def _exchanged(
-        self,
-        address: str,
-        opaque: int,
-        data: bytes,
-        client_id: str | None,
-        *,
-        is_last: bool = False,
+        self, address: str, opaque: int, data: bytes, client_id: str | None
     ) -> Frame:
         """The answer; a question whose connection ended is asked once more over a new one.
 
         Not one that is for a client: it may have been passed on, and is under way.
         """
-        connection = await self._connected(address)
-        if client_id is not None and not self.asked_clients.ask(client_id, self.now()):
-            raise _UnderWayError("a question to this client may still be under way")
-        self.figures.requests += 1
-        try:
-            return await connection.ask(opaque, data)
-        except _ClosedError:
-            if is_last or address in self.given_up:
-                raise
-        return await self._exchanged(address, opaque, data, client_id, is_last=True)
+        for is_last in (False, True):
+            connection = await self._connected(address)
+            if client_id is not None and not self.asked_clients.ask(client_id, self.now()):
+                raise _UnderWayError("a question to this client may still be under way")
+            self.figures.requests += 1
+            try:
+                return await connection.ask(opaque, data)
+            except _ClosedError:
+                if is_last or address in self.given_up:
+                    raise
+        raise AssertionError  # the last one has returned or raised
 
     async def _connected(self, address: str) -> "_Connection":
         async with self._opening[address]:
@@ -320,8 +312,8 @@ class RemotingClient:
         error = OSError("its name has no address")
         for at in await _resolved(host, port):
             self._check_place(address, at)
+            name = host if self._tls else None
             try:
-                name = host if self._tls else None
                 return await asyncio.open_connection(
                     str(at), port, ssl=self._tls, server_hostname=name
                 )
@@ -434,10 +426,8 @@ class _Connection:
 
 async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
     """The addresses of a host. Nobody waits for a resolver that hangs."""
-    try:
+    with suppress(ValueError):
         return [ip_address(host)]
-    except ValueError:
-        pass
     try:
         found = in_background(partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
     except RuntimeError as error:  # the system has no more threads
