@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from .config.settings import Settings, load_settings
     from .reports.tables import report_rows
     from .shell.report import Report
-    from .spark.dataframes import read_reports
-    from .spark.saved_tables import read_tables
+    from .spark.dataframes import read_reports, read_tables
 
 #: The version of the package; the zip of spark-submit has no other place for it.
 __version__ = "0.2.0"
@@ -43,7 +42,7 @@ _HOMES = {
     "Report": ".shell.report",
     "audit": ".api",
     "read_reports": ".spark.dataframes",
-    "read_tables": ".spark.saved_tables",
+    "read_tables": ".spark.dataframes",
     "report_rows": ".reports.tables",
     "Settings": ".config.settings",
     "load_settings": ".config.settings",

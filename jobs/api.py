@@ -143,7 +143,7 @@ def _opened(
         with LocalEngine() as local:
             yield local, history_of(history), True
         return
-    from .spark.saved_tables import history_in  # noqa: PLC0415 - Spark takes its time
+    from .spark.dataframes import history_in  # noqa: PLC0415 - Spark takes its time
     from .spark.session import suited  # noqa: PLC0415
     from .spark.spark_engine import SparkEngine, in_a_sentence, is_here  # noqa: PLC0415
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from ..engines.background import in_background
+from ..engines import in_background
 from ..errors import AuditError
 
 #: Seconds before a second attempt; each later one waits twice as long as the one before.

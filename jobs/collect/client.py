@@ -12,20 +12,20 @@ import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from ssl import SSLCertVerificationError
 from typing import NamedTuple
 
 from ..declared.instants import Instant
-from ..engines.background import in_background
+from ..engines import in_background
 from . import frames
 from .asked_clients import AskedClients
 from .collect_options import Cluster, CollectOptions, split_address
-from .figures import Figures
-from .frames import Frame, FrameError, read_frame
+from .frames import Account, Frame, FrameError, read_frame
 from .questions import Request, RequestCode
-from .signature import Account
 
 #: Codes for what no server answers: RocketMQ has none below 0.
 NO_ANSWER = -1
@@ -51,7 +51,7 @@ _IDLE_SECONDS = 30.0
 #: longest in a round. Up to the second size an answer waits for its room.
 _SHORT_BYTES, _WAITING_BYTES, _MOST_AT_ONCE, _MOST_LONGEST = 1 << 18, 1 << 20, 2, 16
 
-_MOST_OF_A_REMARK = 4_096
+_MOST_OF_A_REMARK, _MOST_LABELS = 4_096, 2_000
 
 
 class Answer(NamedTuple):
@@ -70,6 +70,35 @@ class Answer(NamedTuple):
     def is_ok(self) -> bool:
         """True if the body is what was asked for."""
         return self.code == OK
+
+
+@dataclass
+class Figures:
+    """Counts of a round of one cluster, or of all since the collector started.
+
+    ``errors``: by address and code, the answers that were errors.
+    """
+
+    rounds: int = 0
+    missed: int = 0
+    requests: int = 0
+    received_bytes: int = 0
+    lines: int = 0
+    last_seconds: float | None = None
+    last_at_seconds: float | None = None
+    errors: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    def count_error(self, address: str, code: int, times: int = 1) -> None:
+        """Adds an error; who makes up codes and addresses cannot make labels without end."""
+        is_label = (address, code) in self.errors or len(self.errors) < _MOST_LABELS
+        self.errors[(address, code) if is_label else ("others", 0)] += times
+
+    def add(self, one: "Figures") -> None:
+        """Adds what is counted in a round."""
+        for name in ("rounds", "missed", "requests", "received_bytes", "lines"):
+            setattr(self, name, getattr(self, name) + getattr(one, name))
+        for (address, code), times in one.errors.items():
+            self.count_error(address, code, times)
 
 
 class _ClosedError(Exception):
@@ -130,7 +159,7 @@ class RemotingClient:
     async def __aexit__(self, *_: object) -> None:
         for connection in self._connections.values():
             connection.end()
-        readings = [each.reading for each in self._connections.values()]
+        readings = (connection.reading for connection in self._connections.values())
         await asyncio.gather(*readings, return_exceptions=True)
         self._connections.clear()
 
@@ -140,12 +169,8 @@ class RemotingClient:
             of_address.clear()
         self._received.clear()
         self._unhandled = [0, 0]
-        still = {
-            at: connection
-            for at, connection in self._connections.items()
-            if not connection.is_closed
-        }
-        self._connections = still
+        every = self._connections.items()
+        self._connections = {at: one for at, one in every if not one.is_closed}
 
     def handled(self, answer: Answer) -> None:
         """Makes room for others: nobody holds this answer any more."""
@@ -252,28 +277,23 @@ class RemotingClient:
         return ""
 
     async def _exchanged(
-        self,
-        address: str,
-        opaque: int,
-        data: bytes,
-        client_id: str | None,
-        *,
-        is_last: bool = False,
+        self, address: str, opaque: int, data: bytes, client_id: str | None
     ) -> Frame:
         """The answer; a question whose connection ended is asked once more over a new one.
 
         Not one that is for a client: it may have been passed on, and is under way.
         """
-        connection = await self._connected(address)
-        if client_id is not None and not self.asked_clients.ask(client_id, self.now()):
-            raise _UnderWayError("a question to this client may still be under way")
-        self.figures.requests += 1
-        try:
-            return await connection.ask(opaque, data)
-        except _ClosedError:
-            if is_last or address in self.given_up:
-                raise
-        return await self._exchanged(address, opaque, data, client_id, is_last=True)
+        for is_last in (False, True):
+            connection = await self._connected(address)
+            if client_id is not None and not self.asked_clients.ask(client_id, self.now()):
+                raise _UnderWayError("a question to this client may still be under way")
+            self.figures.requests += 1
+            try:
+                return await connection.ask(opaque, data)
+            except _ClosedError:
+                if is_last or address in self.given_up:
+                    raise
+        raise AssertionError  # the last one has returned or raised
 
     async def _connected(self, address: str) -> "_Connection":
         async with self._opening[address]:
@@ -292,8 +312,8 @@ class RemotingClient:
         error = OSError("its name has no address")
         for at in await _resolved(host, port):
             self._check_place(address, at)
+            name = host if self._tls else None
             try:
-                name = host if self._tls else None
                 return await asyncio.open_connection(
                     str(at), port, ssl=self._tls, server_hostname=name
                 )
@@ -406,10 +426,8 @@ class _Connection:
 
 async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
     """The addresses of a host. Nobody waits for a resolver that hangs."""
-    try:
+    with suppress(ValueError):
         return [ip_address(host)]
-    except ValueError:
-        pass
     try:
         found = in_background(partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
     except RuntimeError as error:  # the system has no more threads

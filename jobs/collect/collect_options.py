@@ -74,14 +74,12 @@ def namesrvs_of(text: str) -> list[str]:
             "protocol, without http://"
         )
     found = []
-    for each in re.split(r"[;,\s]+", text.strip(";, \t")):
-        has_port = ":" in each.rpartition("]")[2]
-        is_bare = each.count(":") > 1 and not each.startswith("[")
-        address = each if has_port or not each else f"{each}:{_NAMESRV_PORT}"
-        if is_bare:
-            raise ValueError(f"expected an IPv6 address in brackets, as [::1]:9876, came {each!r}")
-        split_address(address)
-        found.append(address)
+    for part in re.split(r"[;,\s]+", text.strip(";, \t")):
+        if part.count(":") > 1 and not part.startswith("["):
+            raise ValueError(f"expected an IPv6 address in brackets, as [::1]:9876, came {part!r}")
+        has_port = ":" in part.rpartition("]")[2]
+        found.append(part if has_port or not part else f"{part}:{_NAMESRV_PORT}")
+        split_address(found[-1])
     return found
 
 
@@ -156,7 +154,7 @@ class Cluster(Section):
         """True if the group is collected."""
         if group in self.groups:
             return True
-        is_named = any(re.fullmatch(each, group) for each in self.groups)
+        is_named = any(re.fullmatch(pattern, group) for pattern in self.groups)
         return is_named and not _SYSTEM_GROUPS.fullmatch(group)
 
     @property
@@ -209,17 +207,17 @@ class CollectOptions(Section):
         """The same of one group alone, in a cluster of this name."""
         pattern = group if _NAME.fullmatch(group) else re.escape(group)
         named = [
-            each.model_copy(
+            one.model_copy(
                 update={
                     "groups": (pattern,),
-                    "clusters": each.clusters if each.name else re.escape(cluster),
+                    "clusters": one.clusters if one.name else re.escape(cluster),
                 }
             )
-            for each in self.clusters
-            if each.name in ("", cluster)
+            for one in self.clusters
+            if one.name in ("", cluster)
         ]
         if not named:
-            there = near_names(cluster, {each.name for each in self.clusters})
+            there = near_names(cluster, {one.name for one in self.clusters})
             raise SettingsError(f"no cluster {cluster!r} among those to collect: {there}")
         return self.model_copy(update={"clusters": tuple(named)})
 

@@ -6,8 +6,12 @@ import hashlib
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
+
+import prometheus_client
+from prometheus_client import Counter, Gauge
 
 from ..console.failures import sentence_of
 from ..console.output import Output, text_file_at, write_metrics
@@ -17,12 +21,11 @@ from ..errors import AuditError, SettingsError
 from ..storage.disk import state_folder
 from ..texts.shown import iso, visible
 from .asked_clients import AskedClients
-from .client import RemotingClient
+from .client import Figures, RemotingClient
 from .collect_options import CollectOptions
 from .dump_folder import DumpFolder
-from .figures import Figures, metrics_text
+from .frames import find_account
 from .rounds import MOST_TROUBLES, CollectError, Round, StoppedError
-from .signature import find_account
 
 #: ``M_ARENA_MAX``, ``M_MMAP_THRESHOLD`` and ``M_TRIM_THRESHOLD`` of ``malloc.h``.
 _MALLOPT = {-8: 1, -3: 1 << 18, -1: 1 << 18}
@@ -99,7 +102,7 @@ class Collector:
             figures,
             seconds,
             asked.troubles(),
-            tuple(asked.unknown().sentences),
+            tuple(chain(*asked.unknown())),
             asked.waiting,
         )
 
@@ -144,10 +147,8 @@ async def collect(
     metrics = text_file_at(options.metrics) if options.metrics else None
     folder = DumpFolder(Path(options.dumps))
     slots = asyncio.Semaphore(options.parallel_in_all)
-    accounts = []
-    for cluster in options.clusters:
-        account = find_account(environment, cluster.account_file)
-        accounts.append(account)
+    accounts = [find_account(environment, cluster.account_file) for cluster in options.clusters]
+    for cluster, account in zip(options.clusters, accounts, strict=True):
         if account is not None and cluster.tls is None:
             complain(
                 f"{', '.join(cluster.namesrv)}: the account is used without TLS: a server that a "
@@ -157,14 +158,18 @@ async def collect(
         terminated = stack.enter_context(_ended_by_sigterm())
         try:
             stack.enter_context(folder.locked())
-            asked_clients = AskedClients(_places_of_asked(folder, environment), clock())
+            # Who was asked, by this folder, which lasts, and by this user.
+            places = [folder.asked_clients]
+            with suppress(OSError):
+                places.append(state_folder(environment) / folder.asked_clients.name)
+            asked_clients = AskedClients(places, clock())
             stack.callback(asked_clients.close)
-            clients = [
-                RemotingClient(options, cluster, clock, account, slots, asked_clients=asked_clients)
-                for cluster, account in zip(options.clusters, accounts, strict=True)
-            ]
-            reached = [await stack.enter_async_context(client) for client in clients]
-            collectors = [Collector(remoting_client, folder) for remoting_client in reached]
+            collectors = []
+            for cluster, account in zip(options.clusters, accounts, strict=True):
+                client = RemotingClient(
+                    options, cluster, clock, account, slots, asked_clients=asked_clients
+                )
+                collectors.append(Collector(await stack.enter_async_context(client), folder))
         except OSError as error:
             what = f"{folder.root} cannot be written to: {sentence_of(error)}"
             raise CollectError(what) from error
@@ -181,28 +186,22 @@ async def collect(
             say("stopped; a round under way was not kept")
 
 
-def _places_of_asked(folder: DumpFolder, environment: Mapping[str, str]) -> list[Path]:
-    """The files of the clients that were asked: of the folder, which lasts, and of the user."""
-    places = [folder.asked_clients]
-    with suppress(OSError):
-        places.append(state_folder(environment) / folder.asked_clients.name)
-    return places
-
-
 async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Say) -> None:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
-    rounds = [written_round for written_round in done if isinstance(written_round, WrittenRound)]
-    for collector, each in zip(collectors, done, strict=True):
-        if isinstance(each, WrittenRound):
-            say(each.summary())
-            if each.waiting:
-                settling = collector.options.running_infos_after_seconds
-                say(
-                    f"  running infos left to a later round into this folder: {each.waiting:,}; "
-                    f"a client is asked when it has been there for {settling} s without a change"
-                )
-    if unknown := [text for written_round in rounds for text in written_round.unknown]:
+    unknown: list[str] = []
+    for collector, written in zip(collectors, done, strict=True):
+        if not isinstance(written, WrittenRound):
+            continue
+        say(written.summary())
+        unknown += written.unknown
+        if written.waiting:
+            settling = collector.options.running_infos_after_seconds
+            say(
+                f"  running infos left to a later round into this folder: {written.waiting:,}; "
+                f"a client is asked when it has been there for {settling} s without a change"
+            )
+    if unknown:
         raise SettingsError("; ".join(dict.fromkeys(unknown)))
     failed = [each for each in done if isinstance(each, BaseException)]
     if len(failed) > 1 and all(isinstance(each, AuditError) for each in failed):
@@ -232,10 +231,8 @@ async def _again_and_again(
 
 def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:
     if metrics is not None:
-        figures = {
-            collector.target.name or "default": collector.figures for collector in collectors
-        }
-        write_metrics(metrics, metrics_text(figures))
+        of_cluster = {it.target.name or "default": it.figures for it in collectors}
+        write_metrics(metrics, metrics_text(of_cluster))
 
 
 def _give_large_blocks_back() -> None:
@@ -276,3 +273,49 @@ def _ended_by_sigterm() -> Iterator[asyncio.Event]:
         with suppress(ValueError, RuntimeError, NotImplementedError):
             if loop.remove_signal_handler(signal.SIGTERM):
                 signal.signal(signal.SIGTERM, before)
+
+
+# ---------------------------------------------------------------- figures
+
+_PREFIX = "rebalance_audit_collect_"
+#: Metrics by name of the figure: the class, the name, and what it counts.
+_METRICS = {
+    "rounds": (Counter, "rounds", "Rounds that were written"),
+    "missed": (
+        Counter,
+        "missed",
+        "Rounds that failed, or whose time was over before the last one ended",
+    ),
+    "requests": (Counter, "requests", "Requests sent"),
+    "received_bytes": (Counter, "received_bytes", "Bytes of the answers' bodies"),
+    "lines": (Counter, "lines", "Lines written"),
+    "last_seconds": (Gauge, "last_round_seconds", "How long the last round took"),
+    "last_at_seconds": (Gauge, "last_round_timestamp_seconds", "snapshot_time of the last round"),
+}
+
+
+def metrics_text(figures: Mapping[str, Figures]) -> str:
+    """The figures by the name of the cluster, as Prometheus' text, for the textfile collector
+    of node_exporter. Labels: clusters, and the addresses of servers, as many as there are.
+
+    >>> print(metrics_text({"C": Figures(rounds=3)}).splitlines()[2])
+    rebalance_audit_collect_rounds_total{cluster="C"} 3.0
+    """
+    # When a counter was made is of no use, and doubles the text.
+    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+    registry = prometheus_client.CollectorRegistry()
+    for name, (kind, metric, what) in _METRICS.items():
+        made = kind(_PREFIX + metric, what, ["cluster"], registry=registry)
+        for cluster, counts in figures.items():
+            if (value := getattr(counts, name)) is not None:
+                made.labels(visible(cluster)).inc(value)
+    errors = Counter(
+        _PREFIX + "errors",
+        "Answers that were errors; -1 no answer in time, -2 not reached, -3 not understood",
+        ["cluster", "address", "code"],
+        registry=registry,
+    )
+    for cluster, counts in figures.items():
+        for (address, code), times in sorted(counts.errors.items()):
+            errors.labels(visible(cluster), visible(address), str(code)).inc(times)
+    return prometheus_client.generate_latest(registry).decode()

@@ -122,6 +122,22 @@ class GroupMemory:
 
 
 @dataclass
+class ListedMembers:
+    """The members of a group, as the brokers have reported them in this round."""
+
+    group: str
+    memory: GroupMemory
+    is_due: bool
+    #: The brokers that list each client id.
+    brokers: dict[str, list[ListedBroker]] = field(default_factory=dict)
+    #: The ids that a list has twice: different processes answer on different brokers.
+    twice: set[str] = field(default_factory=set)
+    has_changed: bool = False
+    #: True if any broker has given a list.
+    is_listed: bool = False
+
+
+@dataclass
 class Memory:
     """The memory of all that one list of nameservers gives.
 

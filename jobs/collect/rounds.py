@@ -24,10 +24,9 @@ it is a line, too.
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,13 +37,12 @@ from ..errors import AuditError, SettingsError
 from . import questions
 from .client import CLIENT_SILENT, NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
+from .frames import ACCESS_KEY, SECRET_KEY
 from .lines import RoundLines, Write
-from .memory import GroupMemory, ListedBroker, Memory, retain
+from .memory import ListedBroker, ListedMembers, Memory, retain
 from .names import AnsweredNames, BrokerList, GroupList
 from .questions import EARLY, LATER, Request, RequestCode
-from .shares import Shares
-from .signature import ACCESS_KEY, SECRET_KEY
-from .turns import NOT_SUPPORTED, Then, Turns
+from .turns import NOT_SUPPORTED, Shares, Then, Turns
 
 #: The most troubles of a round that are shown; the metrics count all.
 MOST_TROUBLES = 5
@@ -55,27 +53,11 @@ _MOST_OTHERS = 1_000
 _NOT_ONLINE = 206
 
 
-@dataclass
-class _Members:
-    """The members of a group, as the brokers have reported them in this round."""
-
-    group: str
-    memory: GroupMemory
-    is_due: bool
-    #: The brokers that list each client id.
-    brokers: dict[str, list[ListedBroker]] = field(default_factory=dict)
-    #: The ids that a list has twice: different processes answer on different brokers.
-    twice: set[str] = field(default_factory=set)
-    has_changed: bool = False
-    #: True if any broker has given a list.
-    is_listed: bool = False
-
-
 class _Asking(NamedTuple):
     """A member that is asked at one of the brokers, or at each; the last one comes first."""
 
-    members: _Members
-    brokers: list[ListedBroker]
+    members: ListedMembers
+    brokers: deque[ListedBroker]
     of_each: bool
 
 
@@ -89,22 +71,6 @@ class StoppedError(CollectError):
 
 class NoSuchGroupError(SettingsError):
     """All brokers answered, and none knows any of the groups that were named."""
-
-
-class UnknownNames(NamedTuple):
-    """Names that were given in vain, a sentence each, with those that may have been meant.
-
-    ``is_nothing``: none of the clusters, topics or groups that were named is there.
-    """
-
-    others: list[str]
-    groups: list[str]
-    is_nothing: bool
-
-    @property
-    def sentences(self) -> list[str]:
-        """All of them."""
-        return [*self.others, *self.groups]
 
 
 #: A group in its cluster.
@@ -127,7 +93,7 @@ class Round:
         self._groups: Shares[_AskedGroup] = Shares(options.most_groups)
         self._topics: Shares[tuple[str, str]] = Shares(options.most_topics)
         self._ids: Shares[tuple[str, str, str]] = Shares(options.most_members)
-        self._members: dict[_AskedGroup, _Members] = {}
+        self._members: dict[_AskedGroup, ListedMembers] = {}
         #: The groups of each topic in its cluster; and the topics whose route is not what it was,
         #: with when that was seen.
         self._groups_of: defaultdict[tuple[str, str], set[_AskedGroup]] = defaultdict(set)
@@ -156,13 +122,12 @@ class Round:
             self._add_group(key, of_group.giver)
         with self._worker:
             await self._turns.run(self._begin, self._ask_members)
-            left_out = {
-                "brokers": len(self._too_many),
-                "groups": self._groups.left_out,
-                "topics": self._topics.left_out,
-                "members": self._ids.left_out,
-            }
-            for name, number in left_out.items():
+            for name, number in (
+                ("brokers", len(self._too_many)),
+                ("groups", self._groups.left_out),
+                ("topics", self._topics.left_out),
+                ("members", self._ids.left_out),
+            ):
                 self._lines.leave_out("", f"{name} (most_{name})", number)
             self._lines.end(self._target.name)
             await self._lines.flush()
@@ -183,11 +148,11 @@ class Round:
         """CollectError where it has no list of a group, and can have none; SettingsError where
         nothing is there of what was named.
         """
-        unknown = self.unknown()
-        if unknown.is_nothing:
+        others, groups = self.unknown()
+        if others or (groups and len(groups) == len(set(self._target.groups))):
             # A nameserver that is silent may know other brokers.
-            is_sure = not unknown.others and not self._client.given_up
-            raise (NoSuchGroupError if is_sure else SettingsError)("; ".join(unknown.sentences))
+            is_sure = not others and not self._client.given_up
+            raise (NoSuchGroupError if is_sure else SettingsError)("; ".join([*others, *groups]))
         # A broker that refuses to answer about groups has no line about one.
         if self._has_asked_groups and (self._has_lists or not self._lines.refusing):
             return
@@ -217,28 +182,25 @@ class Round:
             *self._lines.troubles,
         )
 
-    def unknown(self) -> "UnknownNames":
-        """The names that were given in vain; none where a server did not answer, for it may know
-        them.
+    def unknown(self) -> tuple[list[str], list[str]]:
+        """The names that were given in vain, a sentence each, with those that may have been meant:
+        a cluster and topics, and groups. None where a server did not answer, for it may know them.
         """
-        target, unknown = self._target, []
+        target, others = self._target, []
         if self._other_clusters and not self._brokers:
             there = near_names(target.clusters, self._other_clusters)
             what = f"no such cluster: nameservers know none that is {target.clusters}"
-            unknown.append(f"{what}; {there}")
+            others.append(f"{what}; {there}")
         if self._other_topics and not self._topics and not self._is_doubtful:
             there = near_names(target.topics, self._other_topics)
-            unknown.append(f"no such topic: no group has one that is {target.topics}; {there}")
-        groups = set(target.named_groups) - self._known
-        if self._is_doubtful or not self._has_lists:
-            groups.clear()
-        is_nothing = bool(unknown) or bool(groups and groups == set(target.groups))
+            others.append(f"no such topic: no group has one that is {target.topics}; {there}")
         of_groups = []
-        for group in sorted(groups):
-            near = nearest(group, self._known)
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            of_groups.append(f"no such group: no broker knows {group}{meant}")
-        return UnknownNames(unknown, of_groups, is_nothing)
+        if self._has_lists and not self._is_doubtful:
+            for group in sorted(set(target.named_groups) - self._known):
+                near = nearest(group, self._known)
+                meant = f"; did you mean {' or '.join(near)}?" if near else ""
+                of_groups.append(f"no such group: no broker knows {group}{meant}")
+        return others, of_groups
 
     # What follows from an answer
 
@@ -251,14 +213,14 @@ class Round:
         self._lines.leave_out(answer.address, what, found.left_out)
         name = self._target.name
         given = []
-        for each in found.brokers:
-            if re.fullmatch(self._target.clusters, each.cluster):
-                given.append(each._replace(cluster=name or each.cluster))
+        for broker in found.brokers:
+            if re.fullmatch(self._target.clusters, broker.cluster):
+                given.append(broker._replace(cluster=name or broker.cluster))
             elif len(self._other_clusters) < _MOST_OTHERS:
-                self._other_clusters.add(each.cluster)
+                self._other_clusters.add(broker.cluster)
         if given:
             self._memory.replace_brokers(given, self._snapshot_time)
-        for cluster in sorted({each.cluster for each in given}) or [name] * bool(name):
+        for cluster in sorted({broker.cluster for broker in given}) or [name] * bool(name):
             self._lines.add(questions.brokers(), cluster, answer, namesrv_addr=answer.address)
         if given or not self._namesrvs_left:
             # Brokers that a nameserver has lost stay in the round; and all, where none answers.
@@ -281,17 +243,18 @@ class Round:
         def put_members(key: _AskedGroup) -> None:
             self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
-        put_each = partial(self._turns.put_each, broker.address)
-        put_each(EARLY, self._groups.walk(broker.cluster), put_members)
+        turns, walk = self._turns, self._groups.walk
+        turns.put_each(broker.address, EARLY, walk(broker.cluster), put_members)
         if broker.is_master:
-            put_each(LATER, self._groups.walk(broker.cluster), partial(self._put_rest, broker))
+            put_rest = partial(self._put_rest, broker)
+            turns.put_each(broker.address, LATER, walk(broker.cluster), put_rest)
             self._ask(broker, questions.groups(), partial(self._on_groups, broker))
             if REQUEST_MODES not in self._target.without:
                 self._ask(broker, questions.request_modes())
         for group in self._target.named_groups:
             self._add_group((broker.cluster, group), "")
         # Groups that are named anew wake the others, too.
-        self._turns.wake([broker.address])
+        turns.wake([broker.address])
 
     def _ask(
         self, broker: ListedBroker, question: Request, then: Then | None = None, since: Instant = 0
@@ -325,21 +288,22 @@ class Round:
             if self._add_group(key, broker.address):
                 memory = self._memory.group(*key)
                 memory.seen_at, memory.giver = self._snapshot_time, memory.giver or broker.address
-        self._turns.wake(each.address for each in self._brokers.values() if each[0] == broker[0])
+        of_cluster = (other for other in self._brokers.values() if other[0] == broker[0])
+        self._turns.wake(other.address for other in of_cluster)
 
     def _add_group(self, key: _AskedGroup, giver: str) -> bool:
         """Takes the group in, to be asked of all brokers of its cluster; whether it is taken."""
         cluster, group = key
         return self._target.takes_group(group) and self._groups.add(key, (cluster, giver))
 
-    def _members_of(self, key: _AskedGroup) -> _Members:
+    def _members_of(self, key: _AskedGroup) -> ListedMembers:
         if key not in self._members:
             memory = self._memory.group(*key)
             if key[1] in self._target.named_groups:
                 memory.seen_at = self._snapshot_time
             refresh, before = self._options.running_infos_seconds * SECOND, memory.refreshed_at
             is_due = before is None or self._snapshot_time - before >= refresh
-            self._members[key] = _Members(key[1], memory, is_due)
+            self._members[key] = ListedMembers(key[1], memory, is_due)
         return self._members[key]
 
     def _put_rest(self, broker: ListedBroker, key: _AskedGroup) -> None:
@@ -388,10 +352,10 @@ class Round:
             self._known.add(key[1])
         if answer.code < OK:
             # A slave has the offsets, too.
-            of_name = [each for each in self._brokers.values() if each[:2] == broker[:2]]
-            slaves = [each for each in of_name if each.broker_id > broker.broker_id]
-            if slaves and not min(slaves).is_master:
-                self._put_offsets(min(slaves), key)
+            of_name = (other for other in self._brokers.values() if other[:2] == broker[:2])
+            slave = min((other for other in of_name if other[2] > broker.broker_id), default=None)
+            if slave is not None and not slave.is_master:
+                self._put_offsets(slave, key)
 
     def _add_topics(
         self, group: _AskedGroup, found: AnsweredNames, giver: str, seen_at: Instant | None = None
@@ -462,9 +426,8 @@ class Round:
                     self.waiting += 1
                 elif not asked.waits(client_id, now):
                     # Where the last question had no answer another broker passes on the next one.
-                    brokers = sorted(members.brokers[client_id], reverse=True)
-                    turn = asked.times(client_id) % len(brokers)
-                    brokers = brokers[-turn:] + brokers[:-turn]
+                    brokers = deque(sorted(members.brokers[client_id], reverse=True))
+                    brokers.rotate(asked.times(client_id))
                     # Of an id that is listed twice each may ask another process.
                     of_each = options.running_infos_of_each_broker or client_id in members.twice
                     questions_of[client_id].append(_Asking(members, brokers, of_each))
@@ -484,12 +447,7 @@ class Round:
             self._ask(broker, question, then, members.memory.wanted.get(client_id, 0))
 
     def _on_running_info(
-        self,
-        broker: ListedBroker,
-        client_id: str,
-        askings: list[_Asking],
-        answer: Answer,
-        _: Any,
+        self, broker: ListedBroker, client_id: str, askings: list[_Asking], answer: Answer, _: Any
     ) -> None:
         members, brokers, of_each = askings[-1]
         if answer.is_ok:

@@ -18,8 +18,8 @@ from ..console.failures import sentence_of
 from ..console.output import say
 from ..console.progress import Progress, complain
 from ..declared.kinds import QUEUE_FINDINGS
-from ..dumps.files import check_apart
 from ..engines.engine import Engine
+from ..engines.files import check_apart
 from ..errors import AuditError, InputError, LeaseError, QuarantineError
 from ..languages.language import Language
 from ..pipeline.engine_choice import choose_engine, open_engine

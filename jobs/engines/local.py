@@ -1,7 +1,9 @@
 """The engine without Spark: this process, or several of them on this machine."""
 
+import gc
 import multiprocessing
 import pickle
+import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -9,15 +11,17 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 
-from ..dumps.files import list_local_files, no_dumps
 from ..errors import InputError
 from .engine import InputFile, ShardStep, Slice, SliceStep, Work, in_tasks, tuned
+from .files import list_local_files, no_dumps
 from .pieces import Piece
 
 #: Pieces of so many bytes in all are held in memory; those beyond lie in files, one for each shard.
@@ -83,8 +87,11 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         self.each = each
         self._most_in_memory = _MOST_IN_MEMORY
         self._workers = workers
-        self._pool: ProcessPoolExecutor | None = None
         self._closing = ExitStack()
+        self._pool: ProcessPoolExecutor | None = None
+        if workers > 1:
+            self._pool = ProcessPoolExecutor(workers, _started_context(), initializer=gc.freeze)
+            self._closing.callback(self._pool.shutdown, cancel_futures=True)
 
     def __exit__(self, *_: object) -> None:
         self._closing.close()
@@ -138,23 +145,18 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         """A process takes one shard after the other."""
 
     def _run(self, task: Callable[[Any], Iterator[Piece]], items: Iterable[Any]) -> Spool:
-        if self._workers == 1:
+        if self._pool is None:
             with tuned():
                 return self._spool(map(task, items))
-        return self._spool(self._in_workers(partial(_listed, task), items))
+        return self._spool(self._in_workers(self._pool, partial(_listed, task), items))
 
     def _in_workers(
-        self, task: Callable[[Any], list[Piece]], items: Iterable[Any]
+        self, pool: ProcessPoolExecutor, task: Callable[[Any], list[Piece]], items: Iterable[Any]
     ) -> Iterator[list[Piece]]:
         """Runs the task on the items, in their order; few are under way at a time."""
-        if self._pool is None:
-            # Not forked: Arrow has threads, and what they hold would be held for ever.
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._workers, context)
-            self._closing.callback(self._pool.shutdown, cancel_futures=True)
         under_way: deque[Future[list[Piece]]] = deque()
         for item in items:
-            under_way.append(self._pool.submit(task, item))
+            under_way.append(pool.submit(task, item))
             if len(under_way) > self._workers:
                 yield under_way.popleft().result()
         while under_way:
@@ -177,6 +179,21 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
                 shards.clear()
                 held = 0
         return Spool(dict(shards), folder)
+
+
+def _started_context() -> BaseContext:
+    """The context whose processes are forks of a server that has imported what this process has.
+
+    It imports while this process plans. This one is not forked: Arrow has threads, and what they
+    hold would be held for ever.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():  # Windows
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    ours = {__name__.split(".")[0], "rebalance_core", "pyarrow"}
+    context.set_forkserver_preload([name for name in sys.modules if name.split(".")[0] in ours])
+    forkserver.ensure_running()
+    return context
 
 
 def _run_closed(step: SliceStep, slices: Iterable[Slice]) -> Iterator[Piece]:

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from ..config.choices import AUTO, LOCAL, SPARK
 from ..console.progress import Progress
-from ..dumps.files import list_local_files, no_dumps
 from ..engines.engine import Engine
 from ..engines.environment import check_packages
+from ..engines.files import list_local_files, no_dumps
 from ..engines.local import LocalEngine
 from ..errors import SettingsError
 from ..schemas import SNAPSHOT_TABLES

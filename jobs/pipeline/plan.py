@@ -9,7 +9,7 @@ from ..config.choices import SPARK
 from ..config.settings import Settings, flat
 from ..config.window import Window
 from ..console.progress import Progress
-from ..dumps.files import list_local_files, no_dumps
+from ..engines.files import list_local_files, no_dumps
 from ..errors import InputError
 from ..publish.run import Task
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES

@@ -3,17 +3,12 @@
 functions.py   the pandas UDFs around the core: the audit's, ``allocate``, ``queue_findings``
 spark_engine.py   the engine: slices, shards, and the UDF that every situation goes through
 session.py     the session of a command, and what the jobs need of one
-auditing.py    ``audit``: DataFrames in, DataFrames out
-several_dates.py  ``backfill``: the same of several dates, one after the other
+auditing.py    ``audit``: DataFrames in, DataFrames out; ``backfill``: of several dates
 dataframe_rows.py   what a snapshot table must have, and how its rows travel to the fold
 what_to_type.py   what to type where it has not that, tried by Spark before it is shown
-days.py        days of the window, of tables that have a column of them
-packed_rows.py   what rows have in common, as one text, and the rows of a table again
-dump_lines.py   lines of dumps that are rows, as snapshot tables
-heartbeat_frames.py   heartbeats with times of their own, as lists by rounds
-frame_inputs.py   tables that are DataFrames, as the inputs of an audit
-dataframes.py   tables of Arrow and published reports as DataFrames
-saved_tables.py   report tables in a schema of a catalogue: saved, read, compared with
+frame_inputs.py   tables, lines and events that are DataFrames, as the inputs of an audit
+dataframes.py  report tables as DataFrames: of pieces, of a folder, and of a schema, where they are
+               saved, read, and compared with
 schemas.py     the snapshot tables as Spark's types
 daemon.py      what all workers have imported, of a session that is started here
 
@@ -32,12 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import schemas
-    from .auditing import audit
+    from .auditing import audit, backfill
     from .functions import allocate, queue_findings, register
-    from .several_dates import backfill
 
 __all__ = ["allocate", "audit", "backfill", "queue_findings", "register", "schemas"]
-_MODULES = {"audit": "auditing", "backfill": "several_dates", "schemas": "schemas"}
+_MODULES = {"audit": "auditing", "backfill": "auditing", "schemas": "schemas"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,15 +1,18 @@
-"""The audit of DataFrames: snapshot tables in, report tables out, as DataFrames.
+"""The audit of DataFrames, of one date or of several: snapshot tables in, report tables out.
 
     rows -> pieces of groups -> allocations, by the UDF -> rows of the report tables
 
-Nothing is staged: the rows go from their plan to the fold by Arrow, where Spark reads them.
+Nothing is staged: the rows go from their plan to the fold by Arrow, where Spark reads them, and
+report tables are DataFrames.
 """
 
 import warnings
 import weakref
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,11 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.errors import near_names
 
 from ..audit import audit as publish_audit
-from ..config.masking import Masking
-from ..config.settings import Settings
+from ..console.failures import sentence_of
 from ..declared.kinds import MEMBERS_LEFT
 from ..engines.environment import sentence_of_spark
-from ..errors import InputError, QuarantineError
+from ..errors import AuditError, InputError, NothingToAuditError, QuarantineError, SettingsError
 from ..fold.heartbeat_rounds import checked_round_seconds
 from ..judge.moment import Moment
 from ..pipeline.audit import with_window
@@ -38,26 +40,12 @@ from ..schemas import (
     RUNS,
     TOPIC_ROUTES,
 )
-from ..shell.asked import (
-    QUIET,
-    Day,
-    GivenHistory,
-    GivenIssues,
-    GivenSettings,
-    MakeTask,
-    Time,
-    asked_task,
-    temporary_folder,
-)
+from ..shell import asked
 from ..shell.given_tables import as_arrow, check_named
 from ..shell.report import Report
 from ..storage import PublishedRun
+from . import dataframes, frame_inputs
 from .dataframe_rows import Names, prepared
-from .dataframes import allocations_of, rows_of_pieces, situations_of, to_frame
-from .dump_lines import LINES, ReadLines, as_lines, check_no_lines, read_lines
-from .frame_inputs import FrameInputs, FrameTables, of_group, size_of
-from .heartbeat_frames import FramesInRounds
-from .saved_tables import history_in, save
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, suited
 from .spark_engine import SparkEngine
@@ -80,12 +68,12 @@ def audit(
     broker_polls: Any = None,
     *,
     lines: Any = None,
-    settings: GivenSettings = None,
-    known_issues: GivenIssues = None,
-    date: Day | None = None,
-    since: Time | None = None,
-    until: Time | None = None,
-    history: GivenHistory | None = None,
+    settings: asked.GivenSettings = None,
+    known_issues: asked.GivenIssues = None,
+    date: asked.Day | None = None,
+    since: asked.Time | None = None,
+    until: asked.Time | None = None,
+    history: asked.GivenHistory | None = None,
     columns: Names | None = None,
     round_seconds: int | None = None,
     spark: SparkSession | None = None,
@@ -112,7 +100,7 @@ def audit(
     slash. A schema without any run is one before the first night.
 
     With a window Spark also leaves out the partitions of other days, where a table has a column
-    ``dt`` or ``date``: see ``days``.
+    ``dt`` or ``date``.
 
     ``round_seconds``, as 60: each heartbeat has a time of its own, as in a sink of events. They are
     put into rounds of so many seconds, as a collector would have been given them: a client is
@@ -141,14 +129,14 @@ def audit(
     if lines is not None and (tables or round_seconds is not None):
         beside = ", ".join(tables) or "round_seconds: lines have their rounds"
         raise InputError(f"expected lines or snapshot tables, came lines and {beside}")
-    make_task = asked_task(settings, known_issues, date, since, until)
+    make_task = asked.asked_task(settings, known_issues, date, since, until)
     return audit_tables(tables, make_task, history, spark, columns, round_seconds, lines)
 
 
 def audit_tables(
     tables: Mapping[str, Any],
-    make_task: MakeTask,
-    history: GivenHistory | None = None,
+    make_task: asked.MakeTask,
+    history: asked.GivenHistory | None = None,
     spark: SparkSession | None = None,
     columns: Names | None = None,
     round_seconds: int | None = None,
@@ -157,16 +145,16 @@ def audit_tables(
     """The same of tables by their names, or of lines."""
     length = None if round_seconds is None else checked_round_seconds(round_seconds)
     spark = spark or _session_of([*tables.values(), lines])
-    given = tables if lines is None else {LINES: lines}
+    given = tables if lines is None else {frame_inputs.LINES: lines}
     with fitting_workers(spark):
         frames = {name: _as_frame(spark, name, rows) for name, rows in given.items()}
     if lines is None:
         if HEARTBEATS.name in frames and TOPIC_ROUTES.name not in frames:
-            check_no_lines(frames[HEARTBEATS.name])
+            frame_inputs.check_no_lines(frames[HEARTBEATS.name])
         check_named(tables)
-    with temporary_folder() as folder, suited(spark) as own:
+    with asked.temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
-        task = with_window(make_task(folder, history_in(spark, history)))
+        task = with_window(make_task(folder, dataframes.history_in(spark, history)))
         settings = task.settings
         expiry = settings.heartbeat_expiry_seconds
         # A heartbeat from before the window is listed in its first rounds.
@@ -174,18 +162,28 @@ def audit_tables(
         try:
             of_lines = in_rounds = None
             if lines is not None:
-                came = adopted(own, as_lines(frames[LINES], columns or {}))
-                of_lines = read_lines(engine, came, size_of(came), settings)
+                came = adopted(
+                    own, frame_inputs.as_lines(frames[frame_inputs.LINES], columns or {})
+                )
+                of_lines = frame_inputs.read_lines(
+                    engine, came, frame_inputs.size_of(came), settings
+                )
                 frames, columns = dict(of_lines.tables), None
             in_window = prepared(frames, columns, window, settings.route_max_age_seconds)
             rows = {name: adopted(own, data_frame) for name, data_frame in in_window.items()}
             if length is not None:
-                in_rounds = FramesInRounds.of(rows[HEARTBEATS.name], length, expiry)
-            read = rows if in_rounds is None else in_rounds(rows)
-            inputs = FrameInputs(FrameTables(folder, rows=read, lines=of_lines), settings)
-            published = publish_audit(engine, task, QUIET, inputs)
+                in_rounds = frame_inputs.FramesInRounds.of(rows[HEARTBEATS.name], length, expiry)
+            by_rounds = rows if in_rounds is None else in_rounds(rows)
+            inputs = frame_inputs.FrameInputs(
+                frame_inputs.FrameTables(folder, rows=by_rounds, lines=of_lines), settings
+            )
+            published = publish_audit(engine, task, asked.QUIET, inputs)
             if of_lines is not None:
-                _warn_of_quarantine(of_lines, settings)
+                read, refused = of_lines.counts, of_lines.refused
+                try:
+                    check_quarantine(read, refused, "the table quarantine", settings)
+                except QuarantineError as error:
+                    warnings.warn(str(error), stacklevel=3)
         except BaseException:
             engine.close()
             raise
@@ -194,13 +192,6 @@ def audit_tables(
     # At the end of Python its Java may be gone, with all that it kept.
     weakref.finalize(report, engine.close).atexit = False
     return report
-
-
-def _warn_of_quarantine(read: ReadLines, settings: Settings) -> None:
-    try:
-        check_quarantine(read.counts, read.refused, "the table quarantine", settings)
-    except QuarantineError as error:
-        warnings.warn(str(error), stacklevel=4)
 
 
 def _session_of(tables: Iterable[Any]) -> SparkSession:
@@ -212,9 +203,6 @@ def _session_of(tables: Iterable[Any]) -> SparkSession:
 
 
 def _as_frame(spark: SparkSession, name: str, rows: Any) -> DataFrame:
-    if hasattr(rows, "sparkSession"):
-        frame: DataFrame = rows
-        return frame
     if isinstance(rows, str):
         try:
             frame = spark.table(rows)
@@ -225,7 +213,8 @@ def _as_frame(spark: SparkSession, name: str, rows: Any) -> DataFrame:
                 f"{sentence_of_spark(str(error))}"
             ) from error
         return frame
-    return to_frame(spark, as_arrow(name, rows))
+    is_frame = hasattr(rows, "sparkSession")
+    return cast(DataFrame, rows) if is_frame else dataframes.to_frame(spark, as_arrow(name, rows))
 
 
 class SparkReport(Report):
@@ -241,13 +230,11 @@ class SparkReport(Report):
         engine: SparkEngine,
         rows: Mapping[str, DataFrame],
         spark: SparkSession,
-        in_rounds: FramesInRounds | None = None,
+        in_rounds: frame_inputs.FramesInRounds | None = None,
     ) -> None:
         super().__init__(task, published)
+        self._engine, self._rows, self._spark = engine, rows, spark
         self._in_rounds = in_rounds
-        self._engine = engine
-        self._rows = rows
-        self._spark = spark
 
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *self]
@@ -257,11 +244,15 @@ class SparkReport(Report):
             raise AttributeError(f"no report table {name!r}: {near_names(name, self)}")
         with fitting_workers(self._spark):
             if name == ALLOCATIONS.name:
-                return allocations_of(self._made[1], self._masking)
+                return dataframes.allocations_of(self._made[1], self._settings.masking.to_masking())
             table = RUNS if name == RUNS.name else declared_table(name)
-            if self._is_of_the_driver(name):
-                return to_frame(self._spark, self[name], spark_schema(table))
-            return rows_of_pieces(self._made[0], table)
+            # Problems that began with an event of several groups are given its name.
+            is_renamed = (
+                name == PROBLEMS.name and MEMBERS_LEFT in self[EVENTS.name]["kind"].to_pylist()
+            )
+            if is_renamed or name in MADE_BY_THE_DRIVER:
+                return dataframes.to_frame(self._spark, self[name], spark_schema(table))
+            return dataframes.rows_of_pieces(self._made[0], table)
 
     @property
     def situations(self) -> DataFrame:
@@ -269,21 +260,12 @@ class SparkReport(Report):
         that the members of a group could see of a topic. ``state_runs`` has when it was so.
         """
         with fitting_workers(self._spark):
-            return situations_of(self._made[1], self._masking)
+            return dataframes.situations_of(self._made[1], self._settings.masking.to_masking())
 
     @cached_property
     def _made(self) -> list[DataFrame]:
         """The pieces of the report tables, and the situations with what came of each."""
         return [adopted(self._spark, data_frame) for data_frame in self._engine.read_again()]
-
-    @property
-    def _masking(self) -> Masking:
-        return self._settings.masking.to_masking()
-
-    def _is_of_the_driver(self, name: str) -> bool:
-        # Problems that began with it are given its name.
-        is_renamed = name == PROBLEMS.name and MEMBERS_LEFT in self[EVENTS.name]["kind"].to_pylist()
-        return is_renamed or name in MADE_BY_THE_DRIVER
 
     def save_as_tables(self, schema: str) -> None:
         """Writes every report table to ``schema``, as ``catalog.schema``, with the columns ``date``
@@ -293,19 +275,69 @@ class SparkReport(Report):
         catalogue's own format, by ``date`` as partitions. ``read_tables`` reads them, and
         ``audit(..., history=schema)`` compares the next run with them.
         """
-        save(schema, self._published, self, lambda name: getattr(self, name))
+        dataframes.save(schema, self._published, self, lambda name: getattr(self, name))
 
     def _moments(self, question: MomentQuestion) -> list[Moment]:
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
             rows = self._rows
             if self._in_rounds is not None:
-                its = {
-                    name: of_group(data_frame, question.group) for name, data_frame in rows.items()
-                }
                 # Its UDFs are made here, where they get the Python that is lent.
-                rows = self._in_rounds(its)
-            inputs = FrameInputs(FrameTables(self._task.snapshots, rows=rows), self._settings)
-            return moments_of_inputs(engine, inputs, question, self._groups)
+                rows = self._in_rounds(
+                    {
+                        name: frame_inputs.of_group(table, question.group)
+                        for name, table in rows.items()
+                    }
+                )
+            inputs = frame_inputs.FrameInputs(
+                frame_inputs.FrameTables(self._task.snapshots, rows=rows), self._settings
+            )
+            names = lambda: {*map(str, self["group_health"]["consumer_group"].to_pylist())}  # noqa: E731
+            return moments_of_inputs(engine, inputs, question, names)
 
-    def _groups(self) -> set[str]:
-        return {*map(str, self["group_health"]["consumer_group"].to_pylist())}
+
+# ---------------------------------------------------------------- several dates
+
+
+def backfill(
+    *tables: Any, first: asked.Day, last: asked.Day, schema: str, **given: Any
+) -> DataFrame:
+    """Audits each date (UTC) from ``first`` to ``last`` and saves it to ``schema``, in their order.
+
+    ``tables`` and ``given`` are those of ``audit``. Each date is compared with those before it in
+    the schema, so that it is as if each night had been audited in its turn. Dates that are there
+    are replaced. Gives the rows of ``runs`` of the dates that were saved.
+
+    A date without rows is left out, with a warning. A date that fails stops no other one: in the
+    end an AuditError names it. Raises NothingToAuditError where no date has rows, SettingsError for
+    arguments that are wrong.
+
+    >>> backfill(heartbeats, topic_routes, first="2026-11-14", last="2026-11-20",
+    ...     schema="main.rocketmq_audit").select("date", "state", "sentence").show()
+    ... # doctest: +SKIP
+    """
+    since, until = asked.day_of("first", first), asked.day_of("last", last)
+    if since > until:
+        raise SettingsError(f"expected first before last, came {since} and {until}")
+    saved, failed = [], defaultdict(list)
+    for number in range((until - since).days + 1):
+        day = since + timedelta(days=number)
+        try:
+            result = audit(*tables, date=day, history=schema, **given)
+            result.save_as_tables(schema)
+            saved.append(day)
+        except SettingsError:
+            raise
+        except NothingToAuditError as error:
+            warnings.warn(f"{day} is left out: {error}", stacklevel=2)
+        except Exception as error:  # whatever it is, the other dates are audited
+            # What is in words already may have options of the command behind it.
+            said = str(error) if isinstance(error, AuditError) else sentence_of(error)
+            failed[said].append(str(day))
+    if failed:
+        several = "; ".join(f"{', '.join(dates)}: {said}" for said, dates in failed.items())
+        raise AuditError(f"{len(saved)} dates were saved to {schema}, others failed: {several}")
+    if not saved:
+        raise NothingToAuditError(f"no date from {since} to {until} has a list of members")
+    return dataframes.read_tables(result.runs.sparkSession, schema, RUNS.name, saved).orderBy(
+        "date"
+    )

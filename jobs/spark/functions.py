@@ -26,14 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from rebalance_core import (
-    AllocationError,
-    MessageQueue,
-    UnknownStrategyError,
-    make_strategy,
-    sort_client_ids,
-    sort_message_queues,
-)
+import rebalance_core as core
 from rebalance_core.strategies.factory import strategy_of
 
 from ..engines.batches import SITUATION, in_worker
@@ -67,15 +60,12 @@ def recompute_allocations(work: Work) -> Udf:
     def recomputed(row: tuple[Any, ...]) -> tuple[Any, ...]:
         return (None, None) if row[-1] is None else work.recompute(row)
 
-    def connections(row: tuple[Any, ...]) -> int:
-        return int(row[_CONNECTIONS] or 0)
-
     # Spark shows the name in plans, and takes the kind of the UDF from the hints.
     def recompute_allocations(
         batches: Iterator[tuple[pd.Series, ...]],
     ) -> Iterator[pd.DataFrame]:
         rows = chain.from_iterable(zip(*map(_plain, columns), strict=True) for columns in batches)
-        parts = in_parts(rows, MEMBERS_AT_ONCE, connections)
+        parts = in_parts(rows, MEMBERS_AT_ONCE, lambda row: int(row[_CONNECTIONS] or 0))
         names = RECOMPUTED.names
         return in_worker(
             pd.DataFrame(list(map(recomputed, part)), columns=names, dtype=object) for part in parts
@@ -174,10 +164,10 @@ def _columns(
     if isinstance(strategy, str):
         try:
             if parameters is None:
-                make_strategy(strategy, named)
-        except UnknownStrategyError as error:
+                core.make_strategy(strategy, named)
+        except core.UnknownStrategyError as error:
             hint = f"{error}; of a column of names: F.col({strategy!r})"
-            raise UnknownStrategyError(hint) from error
+            raise core.UnknownStrategyError(hint) from error
         strategy = F.lit(strategy)
     if parameters is None and named:
         # A queue of CONFIG may be one of the core's.
@@ -185,11 +175,13 @@ def _columns(
     return [strategy, queues, client_ids, *([] if parameters is None else [parameters])]
 
 
+# A UDF belongs to Spark's or to Connect's session, whichever there is when it is made.
+
+
 def _allocate() -> Udf:
     def allocate(*columns: pd.Series) -> pd.Series:
         return pd.Series(list(map(_shares, _groups(columns))), dtype=object)
 
-    # A UDF belongs to Spark's or to Connect's session, whichever there is when it is made.
     return _pandas_udf(allocate, SHARES)
 
 
@@ -205,23 +197,23 @@ class _GroupRow(NamedTuple):
     """A row: what a client of the group has at hand when it computes its share."""
 
     strategy: str
-    queues: list[MessageQueue]
+    queues: list[core.MessageQueue]
     client_ids: list[str]
-    parameters: str | None
+    parameters: str | None = None
 
-    def taken(self) -> list[tuple[str, int, list[MessageQueue]]]:
+    def taken(self) -> list[tuple[str, int, list[core.MessageQueue]]]:
         """Each id, in RocketMQ's order, with its processes and the queues that each one takes."""
         strategy = strategy_of(self.strategy, self.parameters)
         # CONSISTENT_HASH hashes the topic of a queue, CONFIG names it.
         looks_at_topics = self.strategy.endswith(("CONSISTENT_HASH", "CONFIG"))
         if looks_at_topics and not all(queue.topic for queue in self.queues):
-            raise AllocationError(
+            raise core.AllocationError(
                 f"{self.strategy} looks at the topics of queues: expected structs with topic, "
                 "broker_name, queue_id"
             )
         queues = strategy.allocate_all("", self.queues, self.client_ids)
         processes = Counter(self.client_ids)
-        return [(each, processes[each], queues[each]) for each in sort_client_ids(queues)]
+        return [(name, processes[name], queues[name]) for name in core.sort_client_ids(queues)]
 
 
 class _Findings(NamedTuple):
@@ -239,7 +231,7 @@ def _shares(group: _GroupRow | None) -> list[dict[str, Any]] | None:
             {"client_id": client_id, "processes": processes, "queues": list(map(_struct, queues))}
             for client_id, processes, queues in group.taken()
         ]
-    except AllocationError:
+    except core.AllocationError:
         return None
 
 
@@ -248,17 +240,17 @@ def _findings(group: _GroupRow | None) -> _Findings:
         return _Findings()
     try:
         taken = group.taken() if group.client_ids else []
-    except AllocationError as error:
+    except core.AllocationError as error:
         return _Findings(error=str(error))
-    takers: dict[MessageQueue, list[str]] = {queue: [] for queue in group.queues}
+    takers: dict[core.MessageQueue, list[str]] = {queue: [] for queue in group.queues}
     for client_id, processes, queues in taken:
         for queue in filter(takers.__contains__, dict.fromkeys(queues)):  # CONFIG names any
             takers[queue] += [client_id] * processes
-    in_order = [(_struct(queue), takers[queue]) for queue in sort_message_queues(takers)]
+    in_order = [(_struct(queue), takers[queue]) for queue in core.sort_message_queues(takers)]
     return _Findings(
         [queue for queue, owners in in_order if not owners],
         [{"queue": queue, "client_ids": owners} for queue, owners in in_order if len(owners) > 1],
-        [{"client_id": each, "processes": copies} for each, copies, _ in taken if copies > 1],
+        [{"client_id": name, "processes": copies} for name, copies, _ in taken if copies > 1],
     )
 
 
@@ -268,21 +260,17 @@ def _groups(columns: Sequence[pd.Series]) -> Iterator[_GroupRow | None]:
             "expected strategy, queues, client_ids and, if any, parameters as JSON: came "
             f"{len(columns)} columns"
         )
-    for strategy, queues, client_ids, *parameters in zip(*map(_plain, columns), strict=True):
-        lists = (strategy, queues, client_ids)
-        if any(list_ is None for list_ in lists) or any(
-            client_id is None for client_id in client_ids
-        ):
+    for strategy, structs, client_ids, *parameters in zip(*map(_plain, columns), strict=True):
+        is_whole = not any(list_ is None for list_ in (strategy, structs, client_ids))
+        queues = list(map(_queue, structs)) if is_whole else []
+        there = [queue for queue in queues if queue is not None]
+        if is_whole and len(there) == len(queues) and all(name is not None for name in client_ids):
+            yield _GroupRow(strategy, there, list(client_ids), *parameters)
+        else:
             yield None
-            continue
-        found = [_queue(each) for each in queues]
-        there = [queue for queue in found if queue is not None]
-        is_whole = len(there) == len(found)
-        given = parameters[0] if parameters else None
-        yield _GroupRow(strategy, there, list(client_ids), given) if is_whole else None
 
 
-def _queue(struct: Any) -> MessageQueue | None:
+def _queue(struct: Any) -> core.MessageQueue | None:
     """The queue of a struct; without a topic its topic is empty."""
     if struct is None:
         return None
@@ -296,10 +284,10 @@ def _queue(struct: Any) -> MessageQueue | None:
     topic = struct["topic"] if "topic" in struct else None  # noqa: SIM401 - or a Row
     if broker_name is None or queue_id is None:
         return None
-    return MessageQueue(topic or "", broker_name, int(queue_id))
+    return core.MessageQueue(topic or "", broker_name, int(queue_id))
 
 
-def _struct(queue: MessageQueue) -> dict[str, Any]:
+def _struct(queue: core.MessageQueue) -> dict[str, Any]:
     return {
         "topic": queue.topic or None,
         "broker_name": queue.broker_name,

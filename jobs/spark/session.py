@@ -82,14 +82,9 @@ _FOR_PIECES = {
 }
 
 
+#: A row is a situation, or a piece of megabytes or a whole file: bytes bound a batch, where Spark
+#: counts them, from 4.1 on. Before, a few rows make one.
 _ROWS_OF_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
-
-
-def _rows_of_a_batch(version: str) -> str:
-    """A row is a situation, or a piece of megabytes or a whole file: bytes bound a batch, where
-    Spark counts them, from 4.1 on. Before, a few rows make one.
-    """
-    return "10000" if numbers_of(version) >= (4, 1) else "4"
 
 
 #: Packages that every worker needs.
@@ -113,7 +108,8 @@ def suited(spark: SparkSession) -> Iterator[SparkSession]:
     It begins with what this one has, such as credentials of a store. Raises SparkError where
     Spark's packages or the workers' Python do not fit.
     """
-    values = _NEEDED | _FOR_PIECES | {_ROWS_OF_A_BATCH: _rows_of_a_batch(spark.version)}
+    rows_of_a_batch = "10000" if numbers_of(spark.version) >= (4, 1) else "4"
+    values = _NEEDED | _FOR_PIECES | {_ROWS_OF_A_BATCH: rows_of_a_batch}
     with fitting_workers(spark):
         own = _copied(spark)
         # Spark Connect cannot copy a session before 4.1: there they are put back.
@@ -139,16 +135,16 @@ def for_rows(own: SparkSession) -> Iterator[None]:
 
 
 def _copied(spark: Any) -> SparkSession:
-    if is_remote():
-        if not hasattr(spark, "cloneSession"):
-            return spark  # type: ignore[no-any-return]
-        copied: Any = spark.cloneSession()
-        # Else Python asks the server at its end, where it is gone for ten minutes and more. What is
-        # registered last comes first: before the client's own end.
-        atexit.register(copied.client.close)
-        return copied  # type: ignore[no-any-return]
-    with unnoticed(spark):
-        return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    if not is_remote():
+        with unnoticed(spark):
+            return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    if not hasattr(spark, "cloneSession"):
+        return cast(SparkSession, spark)
+    copied = spark.cloneSession()
+    # Else Python asks the server at its end, where it is gone for ten minutes and more. What is
+    # registered last comes first: before the client's own end.
+    atexit.register(copied.client.close)
+    return cast(SparkSession, copied)
 
 
 def adopted(own: SparkSession, rows: DataFrame) -> DataFrame:
@@ -158,18 +154,12 @@ def adopted(own: SparkSession, rows: DataFrame) -> DataFrame:
     """
     if rows.sparkSession is own:
         return rows
-    if is_remote():
-        return _shared(own, rows)
-    java = rows._jdf
-    return DataFrame(java.ofRows(own._jsparkSession, java.queryExecution().analyzed()), own)
-
-
-def _shared(own: SparkSession, rows: DataFrame) -> DataFrame:
-    """The same on Spark Connect, by a view of all sessions, for as long as a plan needs it.
-
-    A plan that is given to another session as it is would be settled again there, by the settings
-    of that one, and what is kept of it would not be known again.
-    """
+    if not is_remote():
+        java = rows._jdf
+        return DataFrame(java.ofRows(own._jsparkSession, java.queryExecution().analyzed()), own)
+    # By a view of all sessions, for as long as a plan needs it: a plan that is given to another
+    # session as it is would be settled again there, by the settings of that one, and what is kept
+    # of it would not be known again.
     name = f"rebalance_audit_{uuid4().hex}"
     rows.createGlobalTempView(name)
     shared: Any = own.table(f"{own.conf.get('spark.sql.globalTempDatabase')}.{name}")
@@ -273,8 +263,12 @@ def spark_session(
     # Workers would else take whatever python3 is first on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    log = None if submitted or verbose else _new_log()
-    failed = False
+    log, failed = None, False
+    if not (submitted or verbose):
+        # A file that nobody else can read: what Spark logs may name client ids.
+        handle, path = mkstemp(prefix="rebalance-audit-", suffix=".log")
+        os.close(handle)
+        log = Path(path)
     try:
         with _without_words_of_py4j(verbose):
             if submitted:
@@ -305,7 +299,7 @@ def tasks_under_way(spark: SparkSession) -> tuple[int, int, str] | None:
     """
     try:
         tracker = spark.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
+        stages = list(map(tracker.getStageInfo, tracker.getActiveStageIds()))
     except (Py4JError, OSError, AttributeError):  # it was stopped in the midst of the question
         return None
     running = [stage for stage in stages if stage is not None]
@@ -367,7 +361,7 @@ def _keep_private() -> None:
     """
     named = os.environ.get("SPARK_LOCAL_DIRS") or gettempdir()
     with suppress(OSError):
-        folders = [mkdtemp(prefix="rebalance-audit-", dir=each) for each in named.split(",")]
+        folders = [mkdtemp(prefix="rebalance-audit-", dir=place) for place in named.split(",")]
         os.environ["SPARK_LOCAL_DIRS"] = ",".join(folders)
         # Java lives as long as this process, whatever becomes of the session.
         for folder in folders:
@@ -381,17 +375,12 @@ def _started(name: str, master: str | None, log: Path | None) -> SparkSession:
         _keep_private()
     # Where Java writes to the terminal it shows a progress bar, too; a log does not want it.
     shows_bar = log is None and sys.stderr.isatty()
-    values = _STARTED_WITH | {
-        **_NEEDED,
-        **({} if master is None else {"spark.master": master}),
-        "spark.ui.showConsoleProgress": str(shows_bar).lower(),
-        "spark.app.name": name,
-    }
+    values = _STARTED_WITH | _NEEDED | ({} if master is None else {"spark.master": master})
+    values["spark.ui.showConsoleProgress"] = str(shows_bar).lower()
+    values["spark.app.name"] = name
     # Workers of this machine, with this Python, have the package where the daemon looks for it.
-    if (
-        values["spark.master"].startswith("local")
-        and os.environ["PYSPARK_PYTHON"] == sys.executable
-    ):
+    is_this_python = os.environ["PYSPARK_PYTHON"] == sys.executable
+    if is_this_python and values["spark.master"].startswith("local"):
         values["spark.python.daemon.module"] = f"{__package__}.daemon"
     conf = SparkConf().setAll([*values.items()])
     # A second session of a process goes on with the first one's Java.
@@ -403,13 +392,6 @@ def _started(name: str, master: str | None, log: Path | None) -> SparkSession:
     return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
-def _new_log() -> Path:
-    """A file that nobody else can read: what Spark logs may name client ids."""
-    handle, path = mkstemp(prefix="rebalance-audit-", suffix=".log")
-    os.close(handle)
-    return Path(path)
-
-
 def _sentence(error: Exception, log: Path | None) -> str:
     """The sentence on the failure; its stack is added to the log."""
     text = _safely(error, str)
@@ -417,12 +399,13 @@ def _sentence(error: Exception, log: Path | None) -> str:
     if log is None:
         return f"{sentence_of_spark(text)}; --verbose shows the stack"
     written = log.read_bytes()[:_MOST_LOG].decode(errors="replace")
+    kept = f"the stack is in {log}"
     try:
         with log.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"\n{stack}")
     except OSError as unwritten:
-        return f"{sentence_of_spark(text, written)}; the log {log} is not whole: {unwritten}"
-    return f"{sentence_of_spark(text, written)}; the stack is in {log}"
+        kept = f"the log {log} is not whole: {unwritten}"
+    return f"{sentence_of_spark(text, written)}; {kept}"
 
 
 def _safely(error: Exception, read: Callable[[Exception], str]) -> str:

@@ -29,13 +29,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from ..console.failures import one_line
-from ..dumps.files import (
-    check_visible,
-    given_paths,
-    is_local,
-    list_local_files,
-    no_dumps,
-)
 from ..engines import batches
 from ..engines.engine import (
     MOST_BYTES,
@@ -47,6 +40,13 @@ from ..engines.engine import (
     in_tasks,
 )
 from ..engines.environment import sentence_of_spark
+from ..engines.files import (
+    check_visible,
+    given_paths,
+    is_local,
+    list_local_files,
+    no_dumps,
+)
 from ..engines.pieces import Piece
 from ..errors import InputError, SparkError
 from ..storage import Location
@@ -125,19 +125,15 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """Plans some per core, more of a large input, and one of a small one, whose rows come in
         the order of the groups: a task holds one at a time.
         """
-        self._tasks = self._at_most(input_bytes // _LEAST_BYTES_OF_A_TASK)
+        self._tasks = min(self._most_tasks, max(1, input_bytes // _LEAST_BYTES_OF_A_TASK))
         self._input_bytes = input_bytes
         least = 1 if self._tasks == 1 else self._most_tasks
         return max(least, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
 
     def plan_tasks(self, rows: int, groups: int) -> None:
         """Plans the tasks of the shards by what was read: bytes say little of either."""
-        self._tasks = self._at_most(
-            max(rows // _LEAST_ROWS_OF_A_TASK, groups // _LEAST_GROUPS_OF_A_TASK)
-        )
-
-    def _at_most(self, tasks: int) -> int:
-        return min(self._most_tasks, max(1, tasks))
+        wanted = max(rows // _LEAST_ROWS_OF_A_TASK, groups // _LEAST_GROUPS_OF_A_TASK)
+        self._tasks = min(self._most_tasks, max(1, wanted))
 
     def list_files(self, paths: Sequence[str]) -> list[InputFile]:
         """Lists this machine's files as every engine does, others as Spark does, with globs."""
@@ -155,14 +151,12 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         check_visible(path, path.rstrip("/").rsplit("/", 1)[-1])
         files = self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         try:
-            rows = files.load(path).select("path", "length").collect()
-            return [InputFile(*row) for row in rows]
+            return [InputFile(*row) for row in files.load(path).select("path", "length").collect()]
         except (PySparkException, Py4JError) as error:
             if "PATH_NOT_FOUND" in str(error):
                 raise no_dumps([path]) from error
-            raise InputError(
-                f"cannot list {visible(path)}: {sentence_of_spark(str(error))}"
-            ) from error
+            reason = sentence_of_spark(str(error))
+            raise InputError(f"cannot list {visible(path)}: {reason}") from error
 
     def map(self, slices: Sequence[Slice], step: SliceStep) -> PieceFrame:
         """The pieces of all slices; files that cannot be handed over are opened where they are
@@ -175,8 +169,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             _check_can_be_opened(path, size)
         if handed:
             files = self.spark.read.format("binaryFile").options(**_BY_NAME)
-            contents = files.load([slice_.path for slice_ in handed])
-            contents = contents.select("path", "content")
+            contents = files.load([slice_.path for slice_ in handed]).select("path", "content")
             frames.append(contents.mapInArrow(batches.contents_step(handed, step), _PIECES))
         if opened:
             size = sum(slice_.size for slice_ in opened)
@@ -189,11 +182,13 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def map_rows(self, tables: Mapping[str, DataFrame], step: batches.RowStep) -> PieceFrame:
         """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
-        mapped = [
-            data_frame.mapInArrow(batches.rows_step(name, step), _PIECES)
-            for name, data_frame in tables.items()
-        ]
-        rows = reduce(DataFrame.unionAll, mapped)
+        rows = reduce(
+            DataFrame.unionAll,
+            (
+                given.mapInArrow(batches.rows_step(name, step), _PIECES)
+                for name, given in tables.items()
+            ),
+        )
         what = f"rows -> pieces: {', '.join(tables)}"
         return self._keep(rows.coalesce(1) if self._tasks == 1 else rows, self._input_bytes, what)
 
@@ -262,18 +257,20 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
         Java holds a partition as a whole, and those of a giant group are in one.
         """
-        is_little = pieces.most_bytes <= _COLLECTED_AT_ONCE
         with self._described(pieces.what):
-            size = 0 if is_little else self._size_of(pieces)
-            parts = -(-size // _COLLECTED_PART)
-            rows = (
-                pieces.rows.collect()
-                if size <= _COLLECTED_AT_ONCE
+            rows: Any
+            size = 0
+            if pieces.most_bytes > _COLLECTED_AT_ONCE:
+                row = pieces.rows.select(F.sum(F.length("data"))).first()
+                size = (row and row[0]) or 0
+            if size <= _COLLECTED_AT_ONCE:
+                rows = pieces.rows.collect()
+            else:
                 # By a hash: to deal rows out in turn, Spark would sort them all first.
-                else pieces.rows.repartition(parts, F.xxhash64("data")).toLocalIterator()
-            )
-        for row in rows:
-            yield Piece(row[0], row[1], bytes(row[2]))
+                parts = pieces.rows.repartition(-(-size // _COLLECTED_PART), F.xxhash64("data"))
+                rows = parts.toLocalIterator()
+        for shard, kind, data in rows:
+            yield Piece(shard, kind, bytes(data))
 
     def gather(self, pieces: PieceFrame, merge: ShardStep) -> Iterator[Piece]:
         """The pieces in the driver, few and distinct however many tasks made them: they are merged
@@ -287,10 +284,6 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             parts = replace(pieces, rows=pieces.rows.withColumn("shard", part))
             pieces = self.by_shard(parts, merge)
         return self.collect(pieces)
-
-    def _size_of(self, pieces: PieceFrame) -> int:
-        row = pieces.rows.select(F.sum(F.length("data"))).first()
-        return 0 if row is None else row[0] or 0
 
     def _keep(self, rows: DataFrame, most_bytes: float, what: str) -> PieceFrame:
         # Java would keep in its memory what it reads once or twice.

@@ -42,7 +42,7 @@ def check_date(date: str) -> str:
 class ReportHistory(ABC):
     """The runs that count for their dates, wherever they are kept: a run compares itself with them.
 
-    A folder (``Reports``), or a schema with tables of Spark (``spark.saved_tables``).
+    A folder (``Reports``), or a schema with tables of Spark (``spark.dataframes``).
     """
 
     @abstractmethod

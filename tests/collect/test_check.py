@@ -18,16 +18,15 @@ from tests.support.remote_cluster import RemoteCluster
 
 pytestmark = pytest.mark.long
 
-#: What is there for so long counts; rounds are half a second apart.
-SET = ("--set", "persistence_seconds=2")
+#: What is there for so long counts; rounds are a quarter of a second apart.
+SET = ("--set", "persistence_seconds=1")
 #: A process more has the client id of the first, as every broker sees it.
 SECOND_X = ("x", "10.0.0.9:77")
 #: What a check says, and its exit code.
 Check = Callable[..., tuple[int, str]]
 
 
-@pytest.fixture
-def cluster() -> RemoteCluster:
+def stacked_cluster() -> RemoteCluster:
     """Two processes of G share an id; H is well."""
     made = RemoteCluster()
     made.add_group("G", ["x", "y"], ["T"])
@@ -38,27 +37,42 @@ def cluster() -> RemoteCluster:
 
 
 @pytest.fixture
+def cluster() -> RemoteCluster:
+    return stacked_cluster()
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reports on such a cluster."""
+    place, made = tmp_path_factory.mktemp("reported"), stacked_cluster()
+    with servers(place, made.answers(), made.namesrvs) as (_, config):
+        rounds = ["--every", "0.25", "--for", "1.5", "--quiet"]
+        dumps = str(place / "dumps")
+        assert main(["collect", "--config", str(config), "--dumps", dumps, *rounds]) == 0
+    run = ["run", "--dumps", dumps, "--output", str(place), "--engine", "local", "--quiet", *SET]
+    assert main(run) == 0
+    return place / "reports"
+
+
+@pytest.fixture
 def check(
     cluster: RemoteCluster,
+    reports: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Check]:
     """A check of G, of which there is a report; nothing of it is left on the disk."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(live, "_LIVE_APART", 0.5)
+    monkeypatch.setattr(live, "_LIVE_APART", 0.25)
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     with servers(tmp_path, cluster.answers(), cluster.namesrvs) as (_, config):
-        rounds = ["--every", "0.5", "--for", "3", "--quiet"]
-        assert main(["collect", "--config", str(config), "--dumps", "dumps", *rounds]) == 0
-        run = ["run", "--dumps", "dumps", "--output", "out", "--engine", "local", "--quiet", *SET]
-        assert main(run) == 0
 
         def check(*options: str) -> tuple[int, str]:
             capsys.readouterr()
-            given = ["check", "--reports", "out/reports", "--config", str(config), "--group", "G"]
+            given = ["check", "--reports", str(reports), "--config", str(config), "--group", "G"]
             code = main([*given, *options])
             assert not list(place.iterdir())
             return code, capsys.readouterr().out
@@ -99,7 +113,7 @@ def test_a_broker_that_does_not_answer_makes_nothing_gone(
     for address in cluster.addresses:
         cluster.members["G"][address] = [("x", "10.0.0.9:1")]
     cluster.brokers["c"] = {0: "c:10911"}  # nobody listens there
-    code, said = check("--for", "4")
+    code, said = check("--for", "2")
     assert (code, said.partition(":")[0]) == (5, "Cannot be said yet")
 
 

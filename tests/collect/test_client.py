@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs import engines
 from jobs.collect import client as client_module
 from jobs.collect import questions
 from jobs.collect.client import (
@@ -22,12 +23,11 @@ from jobs.collect.client import (
     Answer,
     RemotingClient,
 )
+from jobs.collect.frames import Account
 from jobs.collect.lines import RoundLines
 from jobs.collect.memory import Memory
 from jobs.collect.questions import Request, RequestCode
-from jobs.collect.signature import Account
 from jobs.collect.turns import Turns
-from jobs.engines import background
 from tests.support.asking import client_of
 from tests.support.frames import Frame, decode, encode, encode_binary
 from tests.support.replay import Answering, Manners, Replay, answer_frame, answering, recorded
@@ -490,7 +490,7 @@ def test_a_system_without_threads_is_a_name_that_is_not_found(
         raise RuntimeError("can't start new thread")
 
     async def body(client: RemotingClient, _: Replay) -> list[Answer]:
-        monkeypatch.setattr(background.Thread, "start", start)
+        monkeypatch.setattr(engines.Thread, "start", start)
         return await many(client, 1, "broker.example:10911")
 
     (answer,) = run(body)

@@ -11,9 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs.collect import frames
-from jobs.collect.frames import FrameError, decode, read_frame
+from jobs.collect.frames import Account, FrameError, decode, read_frame
 from jobs.collect.questions import RequestCode, members, route
-from jobs.collect.signature import Account
 from tests.support.frames import Frame, encode, encode_binary, header_of
 from tests.support.frames import decode as decode_request
 from tests.support.replay import recorded

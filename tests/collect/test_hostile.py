@@ -47,7 +47,7 @@ from tests.support.replay import (
 )
 
 Result = TypeVar("Result")
-TIMEOUT = 1.0
+TIMEOUT = 0.5
 HONEST = ("a:10911", "b:10911")
 EVIL = "evil:10911"
 Lines = list[dict[str, Any]]
@@ -183,13 +183,13 @@ def test_a_code_below_0_is_no_code_of_ours(cluster: RemoteCluster) -> None:
 
 @pytest.mark.long
 def test_names_beyond_rocketmqs_limits_are_not_asked_and_are_said(cluster: RemoteCluster) -> None:
-    long = "L" * (17 << 20)
+    long = "L" * (9 << 20)
     topics = [f"{number}" * 128 for number in range(3)]
     bodies = {201: groups_body([long]), 343: json.dumps({"topicList": topics}).encode()}
     honest = cluster.answers()["a:10911"]
     evil = with_evil(cluster, lambda asked: answered(asked, bodies, honest))
     (first, second), memory, *_ = rounds(
-        evil, 2, options={"most_bytes": 32 << 20, "timeout_seconds": 5.0}
+        evil, 2, options={"most_bytes": 16 << 20, "timeout_seconds": 5.0}
     )
     for lines in (first, second):
         assert honest_lists(lines)
@@ -217,12 +217,12 @@ def test_a_request_that_cannot_be_written_gives_up_no_address() -> None:
 @pytest.mark.long
 def test_a_body_that_is_slow_to_read_does_not_keep_others_waiting(cluster: RemoteCluster) -> None:
     # No JSON parser reads it, and the tokenizer takes 20 s.
-    slow = b"{'subscriptionGroupTable':{" + b"'g':{'a':1}," * 2_300_000 + b"}}"
+    slow = b"{'subscriptionGroupTable':{" + b"'g':{'a':1}," * 1_000_000 + b"}}"
     honest = cluster.answers()["a:10911"]
     evil = with_evil(cluster, lambda asked: answered(asked, {201: slow, 203: slow}, honest))
     began = time.process_time()
     (lines,), _, (seconds,), _ = rounds(
-        evil, options={"most_bytes": 32 << 20, "timeout_seconds": 5.0}
+        evil, options={"most_bytes": 16 << 20, "timeout_seconds": 5.0}
     )
     assert honest_lists(lines)
     assert seconds < 10
@@ -350,7 +350,7 @@ def test_a_list_is_read_whatever_an_id_looks_like(others: int) -> None:
     assert [*listed.connections] == sorted(ids)
 
 
-SIZE = 8 << 20
+SIZE = 4 << 20
 
 
 @pytest.mark.long
@@ -359,9 +359,9 @@ SIZE = 8 << 20
     [
         pytest.param(b'{"a":0},' * (SIZE // 8), id="objects"),
         pytest.param((b'{"a":' * 20 + b"0" + b"}" * 20 + b",") * (SIZE // 122), id="nested"),
-        pytest.param(b",".join(b'{"%x":0}' % each for each in range(600_000)), id="names"),
+        pytest.param(b",".join(b'{"%x":0}' % each for each in range(300_000)), id="names"),
         pytest.param(b'"' + "\U0001f600".encode() + b"a" * (SIZE - 99) + b'",', id="wide"),
-        pytest.param(b",".join(b'"topic":"%x"' % each for each in range(500_000)), id="topics"),
+        pytest.param(b",".join(b'"topic":"%x"' % each for each in range(250_000)), id="topics"),
     ],
 )
 def test_what_a_body_becomes_when_it_is_read_is_bounded(body: bytes) -> None:
@@ -390,7 +390,7 @@ def test_a_header_and_a_remark_are_bounded(cluster: RemoteCluster) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["groups", "topics", "members"])
 def test_who_names_too_many_loses_his_own_names(cluster: RemoteCluster, kind: str) -> None:
-    many = [f"evil-{number}" for number in range(60_000)]
+    many = [f"evil-{number}" for number in range(20_000)]
     connections = [{"clientId": each, "clientAddr": "10.0.0.1:1"} for each in many]
     body = {
         "groups": {201: groups_body(many)},
@@ -401,15 +401,15 @@ def test_who_names_too_many_loses_his_own_names(cluster: RemoteCluster, kind: st
     honest = cluster.answers()["a:10911"]
     evil = with_evil(cluster, lambda asked: answered(asked, body, honest))
     # The evil one comes first: the honest ones find no room.
-    manners = dict.fromkeys(HONEST, Manners(delay=0.01))
+    manners = dict.fromkeys(HONEST, Manners(delay=0.005))
     (first, second), memory, seconds, troubles = rounds(
         evil,
         2,
         manners,
         {"timeout_seconds": 5.0},
-        most_groups=300,
-        most_topics=300,
-        most_members=300,
+        most_groups=100,
+        most_topics=100,
+        most_members=100,
     )
     for lines in (first, second):
         assert honest_lists(lines)
@@ -420,8 +420,8 @@ def test_who_names_too_many_loses_his_own_names(cluster: RemoteCluster, kind: st
     assert f"{kind} (most_{kind})" in left_out(first)
     # The topics were asked for with the running infos of the first round.
     assert any(f"{kind} (most_{kind})" in each for each in troubles) == (kind != "topics")
-    assert len(memory.groups) <= 300
-    assert len(memory.topics) <= 300
+    assert len(memory.groups) <= 100
+    assert len(memory.topics) <= 100
     assert max(seconds) < 20
 
 
@@ -436,31 +436,29 @@ def silent_brokers(cluster: RemoteCluster, number: int) -> tuple[dict[str, Answe
 
 @pytest.mark.long
 def test_a_round_among_silent_brokers_ends_in_its_time(cluster: RemoteCluster) -> None:
-    lines_before, *_ = rounds(cluster.answers(), round_seconds=5.0)
-    answers, names = silent_brokers(cluster, 2_000)
+    answers, names = silent_brokers(cluster, 500)
     answers["silent:1"] = lambda _: None
 
     async def collect() -> tuple[list[str], float]:
         async with Replay(answers) as replay:
             at = replay.connect_to["silent:1"]
             connect_to = {**replay.connect_to, **dict.fromkeys(names, at)}
-            options = {"timeout_seconds": 2.0, "connect_to": connect_to, "most_brokers": 500}
+            options = {"timeout_seconds": 1.0, "connect_to": connect_to, "most_brokers": 120}
             lines: Lines = []
             memory = Memory()
             # They answered before the others came.
             memory.answered = dict.fromkeys(HONEST, 1)
-            async with client_of(lambda: 1, round_seconds=5.0, **options) as client:
+            async with client_of(lambda: 1, round_seconds=2.0, **options) as client:
                 began = time.monotonic()
                 await Round(client, memory, 1, lines.append).run()
                 seconds = time.monotonic() - began
             assert honest_lists(lines)
-            assert left_out(lines) == {"brokers (most_brokers)": 1_502}
+            assert left_out(lines) == {"brokers (most_brokers)": 382}
             return [line["kind"] for line in lines], seconds
 
     kinds, seconds = asyncio.run(collect())
-    assert seconds < 5 + 5
-    assert honest_lists(lines_before[0])
-    assert kinds.count("subscription_group") == 500
+    assert seconds < 2 + 5
+    assert kinds.count("subscription_group") == 120
 
 
 @pytest.mark.long
@@ -609,7 +607,7 @@ _ANSWERS = st.lists(
 
 
 @pytest.mark.long
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from([EVIL, "ns2:9876"]), _ANSWERS)
 def test_whatever_a_server_answers_every_honest_line_comes(who: str, evil: Sequence[bytes]) -> None:
     cluster = RemoteCluster(brokers={each[0]: {0: each} for each in HONEST})

@@ -133,7 +133,7 @@ def test_who_does_not_answer_is_asked_five_times_an_hour(
 ) -> None:
     shape(cluster)
     clients = OneAtATime(cluster, {"x"})
-    watched(clients, MINUTE, 2 * HOUR)
+    watched(clients, 150 * SECOND, 2 * HOUR)
     times = clients.times("x")
     assert max(sum(at <= each < at + HOUR for each in times) for at in times) <= 5
     minutes = [round((later - one) / MINUTE) for one, later in itertools.pairwise(times)]
@@ -167,12 +167,12 @@ def test_two_collectors_that_begin_again_ask_together_as_often(
         others.append(rounds.memory)
         rounds.memory = others.pop(0)
 
-    watched(clients, 15 * SECOND, HOUR, begin)
+    watched(clients, 45 * SECOND, HOUR, begin)
     assert 2 <= len(clients.times("x")) <= 5
 
 
 @pytest.mark.parametrize(("every", "within"), [(20, 120), (60, 180), (120, 300), (300, 660)])
-@pytest.mark.parametrize("after", [1, 50, 99])
+@pytest.mark.parametrize("after", [1, 99])
 def test_what_a_fleet_holds_is_known_soon_after_a_deploy(
     every: int, within: int, after: int
 ) -> None:

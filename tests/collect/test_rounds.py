@@ -34,7 +34,7 @@ from tests.support.replay import (
 
 Result = TypeVar("Result")
 Lines = list[dict[str, Any]]
-TIMEOUT = 0.5
+TIMEOUT = 0.3
 MINUTE = 60 * SECOND
 KINDS = {
     105: "topic_route",
@@ -218,9 +218,13 @@ def test_every_group_is_asked_of_every_broker(cluster: RemoteCluster) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("hung", ["ns1:9876", "a:10941"])
 @pytest.mark.parametrize(
-    ("refuses", "closes"), [("a:10911", "b:10911"), ("b:10911", "a:10911"), ("b:10911", "ns2:9876")]
+    ("hung", "refuses", "closes"),
+    [
+        ("ns1:9876", "a:10911", "b:10911"),
+        ("a:10941", "b:10911", "a:10911"),
+        ("ns1:9876", "b:10911", "ns2:9876"),
+    ],
 )
 def test_servers_that_fail_cost_one_time_out_and_no_line(
     cluster: RemoteCluster, hung: str, refuses: str, closes: str
@@ -251,7 +255,7 @@ BAD = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("order", list(itertools.permutations(BAD)), ids="-".join)
+@pytest.mark.parametrize("order", list(itertools.permutations(BAD))[::2], ids="-".join)
 def test_recorded_servers_of_which_three_fail(order: tuple[str, ...]) -> None:
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
     addresses = [f"127.0.0.1:{port}" for port in (10911, 10921, 10931, 10941)]
@@ -279,7 +283,7 @@ def test_recorded_servers_of_which_three_fail(order: tuple[str, ...]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_line_is_missing_or_there_twice_whatever_the_servers_do(
     cluster: RemoteCluster, seed: int
 ) -> None:
@@ -303,7 +307,7 @@ def test_no_line_is_missing_or_there_twice_whatever_the_servers_do(
 
     async def body(rounds: Rounds) -> None:
         well = await rounds.next()
-        for _ in range(3):
+        for _ in range(2):
             rounds.replay.manners = manners()
             rounds.replay.given.clear()
             lines = await rounds.next()

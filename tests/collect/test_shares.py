@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from jobs.collect.shares import Shares
+from jobs.collect.turns import Shares
 
 
 def test_a_thousand_servers_that_name_too_many_cost_seconds_and_no_honest_name() -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs import read_reports
 from jobs.errors import DamagedError, InputError
 from jobs.schemas import REPORT_TABLES
-from jobs.spark.saved_tables import replace_date
+from jobs.spark.dataframes import replace_date
 from tests.support.blocks import ROOT, blocks
 from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row

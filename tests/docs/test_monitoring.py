@@ -21,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
-from jobs.collect.figures import Figures
-from jobs.collect.figures import metrics_text as collector_text
+from jobs.collect.client import Figures
+from jobs.collect.collector import metrics_text as collector_text
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.written_reports import NOON, publish, report_row

@@ -117,7 +117,6 @@ def test_frames_give_what_an_audit_of_the_same_files_publishes(
             assert_schema_equality(came.schema, getattr(schemas, name.upper()), is_of_udf)
             wanted = published.rows(name)
             assert sorted(map(repr, result[name].to_pylist())) == sorted(map(repr, wanted)), name
-            assert came.count() == len(wanted), name
         comment = result.orphaned_queues.schema["queue_id"].metadata["comment"]
         assert comment == "the queue's number on its broker"
         refused = sorted((row.file, row.reason) for row in result.quarantine.collect())

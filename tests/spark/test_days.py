@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.config.window import Window
 from jobs.schemas import CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
-from jobs.spark.dataframe_rows import prepared
-from jobs.spark.days import of_days
+from jobs.spark.dataframe_rows import of_days, prepared
 from tests.support.snapshots import at, frame_of, heartbeat_row, route_row
 
 pytestmark = pytest.mark.spark

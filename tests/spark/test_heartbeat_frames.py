@@ -14,7 +14,7 @@ from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, QUEUE_OFFSETS
 from jobs.spark import audit
 from jobs.spark import session as sessions
 from jobs.spark.dataframe_rows import prepared
-from jobs.spark.heartbeat_frames import FramesInRounds
+from jobs.spark.frame_inputs import FramesInRounds
 from tests.support.events import DUPLICATE, ORPHANED, lasting_queues, late, three_groups
 from tests.support.snapshots import (
     Row,
@@ -83,7 +83,7 @@ def test_frames_are_put_into_the_rounds_of_one_table(spark: SparkSession) -> Non
         found, one_table = (arrived(of, each).to_pylist() for each in (came[of.name], expected))
         assert sorted(map(repr, found)) == sorted(map(repr, one_table)), of.name
     plan = str(came["heartbeats"]._jdf.queryExecution().toString())  # type: ignore[operator]
-    assert "lists_of_rounds" in plan
+    assert "rows_of_rounds" in plan
     assert "lambda" not in plan
 
 
@@ -91,31 +91,24 @@ def frames_of(spark: SparkSession, tables: dict[str, pa.Table]) -> dict[str, Dat
     return {name: frame_of(spark, rows) for name, rows in tables.items()}
 
 
-def test_events_have_the_findings_of_rounds_or_are_refused(spark: SparkSession) -> None:
+def test_events_have_the_findings_of_rounds_or_are_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a Python that nobody named, also where a group is explained."""
     tables = three_groups()
     tables["heartbeats"] = late(tables["heartbeats"], "client")
     frames = frames_of(spark, tables)
     renamed: Any = {"heartbeats": {"client_id": "clientId"}}
     frames["heartbeats"] = frames["heartbeats"].withColumnRenamed("client_id", "clientId")
+    # These rows keep the Python of the moment in which they are made.
+    for owner, name in ((sessions, "_DEFAULT"), (spark.sparkContext, "pythonExec")):
+        monkeypatch.setattr(owner, name, "no-such-python")
     with pytest.raises(InputError, match=r"audit\(heartbeats, topic_routes, round_seconds=60\)"):
         audit(**frames, columns=renamed)
     found = audit(**frames, columns=renamed, round_seconds=60)
     assert lasting_queues(found["orphaned_queues"]) == ORPHANED
     assert lasting_queues(found["duplicate_queues"]) == DUPLICATE
     assert [row.client_id for row in found.stacked_client_ids.collect()] == ["a"]
-    assert "T_TWICE" in found.explain("TWICE", "T_TWICE")
-
-
-def test_a_group_is_explained_by_a_python_that_nobody_named(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = three_groups()
-    tables["heartbeats"] = late(tables["heartbeats"], "client")
-    # These rows keep the Python of the moment in which they are made.
-    frames = frames_of(spark, tables)
-    for owner, name in ((sessions, "_DEFAULT"), (spark.sparkContext, "pythonExec")):
-        monkeypatch.setattr(owner, name, "no-such-python")
-    found = audit(**frames, round_seconds=60)
     assert "T_TWICE" in found.explain("TWICE", "T_TWICE")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
-from jobs.spark.packed_rows import FACTS, columns_read, packed, packed_columns, unpacked
+from jobs.spark.dataframe_rows import FACTS, columns_read, packed, packed_columns, unpacked
 
 TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]))
 SUBSCRIPTION = st.fixed_dictionaries(

@@ -66,11 +66,6 @@ def test_a_table_has_the_rows_that_were_published(result: Any, table: Any) -> No
     assert_df_equality(came, published, ignore_row_order=True, ignore_nullable=True)
 
 
-def test_what_the_driver_makes_has_a_reason(result: Any) -> None:
-    assert set(MADE_BY_THE_DRIVER) < set(result)
-    assert all(len(reason) > 20 for reason in MADE_BY_THE_DRIVER.values())
-
-
 def test_column_lineage_reaches_the_client_id(result: Any) -> None:
     plan = plan_of(result.allocations)
     order = ["mask_secrets(client_id", "Generate inline(", "recompute_allocations(", "Scan parquet"]

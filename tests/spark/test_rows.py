@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.errors import ContractError, InputError
 from jobs.schemas import CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
-from jobs.spark.dataframe_rows import prepared
-from jobs.spark.packed_rows import FACTS, packed_columns
+from jobs.spark.dataframe_rows import FACTS, packed_columns, prepared
 from tests.spark.test_auditing import set_to
 from tests.support.snapshots import frame, heartbeat_row, route_row
 from tests.support.travelled import arrived

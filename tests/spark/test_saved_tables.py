@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.config.settings import Settings
 from jobs.config.window import Window
 from jobs.errors import AuditError, InputError, NothingToAuditError, SettingsError
-from jobs.spark import audit, backfill, saved_tables, schemas
+from jobs.spark import audit, backfill, dataframes, schemas
 from jobs.spark.auditing import SparkReport
-from jobs.spark.saved_tables import history_in, read_tables, replace_date, save
+from jobs.spark.dataframes import history_in, read_tables, replace_date, save
 from jobs.storage import PublishedRun
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import at, frame, write_tables
@@ -42,16 +43,27 @@ TABLES = [
 FIRST, SECOND = "2026-01-05", "2026-01-07"
 
 
+SCHEMA = "saved_audits"
+
+
 @pytest.fixture
 def frames(spark: SparkSession) -> dict[str, DataFrame]:
-    return {of.name: frame(spark, of, rows).cache() for of, rows in TABLES}
+    return frames_of(spark)
 
 
-@pytest.fixture
-def schema(spark: SparkSession) -> Iterator[str]:
-    spark.sql("CREATE DATABASE saved_audits")
-    yield "saved_audits"
-    spark.sql("DROP DATABASE saved_audits CASCADE")
+def frames_of(spark: SparkSession) -> dict[str, DataFrame]:
+    return {of.name: frame(spark, of, rows) for of, rows in TABLES}
+
+
+@pytest.fixture(scope="module")
+def saved(_spark_session: SparkSession) -> Iterator[dict[str, Any]]:
+    """The runs of a backfill by date; its tables are in ``SCHEMA``."""
+    _spark_session.sql(f"CREATE DATABASE {SCHEMA}")
+    tables = frames_of(_spark_session).values()
+    with pytest.warns(UserWarning, match="2026-01-06 is left out: no list of members from 2026-"):
+        runs = backfill(*tables, first=FIRST, last=SECOND, schema=SCHEMA, settings=SETTINGS)
+    yield {str(row.date): row for row in runs.collect()}
+    _spark_session.sql(f"DROP DATABASE {SCHEMA} CASCADE")
 
 
 def as_texts(rows: list[dict[str, Any]], run_id: str) -> list[str]:
@@ -63,17 +75,12 @@ COMPARED = ("orphaned_queues", "group_faults", "former_findings", "problems", "v
 
 
 def test_a_backfill_is_the_nights_one_after_the_other(
-    frames: dict[str, DataFrame], schema: str, tmp_path: Path
+    frames: dict[str, DataFrame], saved: dict[str, Any], tmp_path: Path
 ) -> None:
     spark = frames["heartbeats"].sparkSession
-    with pytest.warns(UserWarning, match="2026-01-06 is left out: no list of members from 2026-"):
-        runs = backfill(
-            *frames.values(), first=FIRST, last=SECOND, schema=schema, settings=SETTINGS
-        )
-    found = {str(row.date): row for row in runs.collect()}
-    assert list(found) == [FIRST, SECOND]
-    assert str(found[SECOND].previous_date) == FIRST
-    assert found[SECOND].state == "WRONG"
+    assert list(saved) == [FIRST, SECOND]
+    assert [row.previous_date and str(row.previous_date) for row in saved.values()] == [None, FIRST]
+    assert saved[SECOND].state == "WRONG"
 
     snapshots = write_tables(tmp_path / "snapshots", TABLES)
     for day in (FIRST, SECOND):
@@ -84,12 +91,12 @@ def test_a_backfill_is_the_nights_one_after_the_other(
         )
         run_id = published.published["run_id"]
         for name in COMPARED:
-            rows = read_tables(spark, schema, name, day).drop("date").collect()
+            rows = read_tables(spark, SCHEMA, name, day).drop("date").collect()
             came = [row.asDict(recursive=True) for row in rows]
             wanted = frame_rows(spark, name, published.rows(name))
-            assert as_texts(came, found[day].run_id) == as_texts(wanted, run_id), (day, name)
+            assert as_texts(came, saved[day].run_id) == as_texts(wanted, run_id), (day, name)
     (status,) = (
-        read_tables(spark, schema, "orphaned_queues", SECOND)
+        read_tables(spark, SCHEMA, "orphaned_queues", SECOND)
         .where("persistence = 'PERSISTENT'")
         .select("status", "nights_open")
         .distinct()
@@ -101,7 +108,7 @@ def test_a_backfill_is_the_nights_one_after_the_other(
         *frames.values(), date=SECOND, history=tmp_path / "reports", settings=SETTINGS
     )
     (row,) = of_folder.runs.collect()
-    assert (str(row.previous_date), row.sentence) == (FIRST, found[SECOND].sentence)
+    assert (str(row.previous_date), row.sentence) == (FIRST, saved[SECOND].sentence)
 
 
 def frame_rows(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -111,9 +118,11 @@ def frame_rows(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> li
 
 
 def test_a_bad_night_stops_no_other_one_and_is_told(
-    frames: dict[str, DataFrame], schema: str, monkeypatch: pytest.MonkeyPatch
+    frames: dict[str, DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark = frames["heartbeats"].sparkSession
+    spark.sql("CREATE DATABASE bad_nights")
+    nights = partial(backfill, *frames.values(), schema="bad_nights")
     saved: list[str] = []
 
     def fails_once(self: SparkReport, schema: str) -> None:
@@ -126,15 +135,16 @@ def test_a_bad_night_stops_no_other_one_and_is_told(
         pytest.warns(UserWarning, match="2026-01-06 is left out"),
         pytest.raises(AuditError, match=r"1 dates were saved .*2026-01-05: the disk is full"),
     ):
-        backfill(*frames.values(), first=FIRST, last=SECOND, schema=schema)
+        nights(first=FIRST, last=SECOND)
     assert saved == [SECOND]
     with (
         pytest.warns(UserWarning, match="2026-02-01 is left out"),
         pytest.raises(NothingToAuditError, match="no date from 2026-02-01 to 2026-02-01"),
     ):
-        backfill(*frames.values(), first="2026-02-01", last="2026-02-01", schema=schema)
+        nights(first="2026-02-01", last="2026-02-01")
     with pytest.raises(SettingsError, match="expected first before last"):
-        backfill(*frames.values(), first=SECOND, last=FIRST, schema=schema)
+        nights(first=SECOND, last=FIRST)
+    spark.sql("DROP DATABASE bad_nights")
     with pytest.raises(InputError, match=r"no schema 'nowhere' in this session: .* as './nowhere'"):
         history_in(spark, "nowhere")
 
@@ -180,7 +190,7 @@ def test_a_job_that_dies_between_any_two_writes_leaves_a_date_that_runs_does_not
             def tableExists(name: str) -> bool:  # noqa: N802 - Spark's name
                 return any(name == f"lake.{each}" for each, _ in there)
 
-    monkeypatch.setattr(saved_tables, "replace_date", write)
+    monkeypatch.setattr(dataframes, "replace_date", write)
     monkeypatch.setattr(Rows, "sparkSession", Session, raising=False)
     spark.range(1)  # a literal needs a session
     other, day = date(2026, 1, 4), date(2026, 1, 5)
@@ -205,56 +215,53 @@ def test_a_job_that_dies_between_any_two_writes_leaves_a_date_that_runs_does_not
 
 
 def test_readers_take_what_runs_names(
-    frames: dict[str, DataFrame], schema: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, saved: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job dies at its fifth write: the date is gone, also for the next run."""
-    spark = frames["heartbeats"].sparkSession
-    with pytest.raises(InputError, match="no table saved_audits"):
-        read_tables(spark, schema, "problems")
-    # Before the first night there is nothing.
-    first = audit(*frames.values(), date=FIRST, history=schema, settings=SETTINGS)
-    assert first.summary["previous"] is None
-    first.save_as_tables(schema)
-    runs = read_tables(spark, schema, "runs")
-    assert [(row.date, row.run_id) for row in runs.collect()] == [
-        (date.fromisoformat(FIRST), first.summary["run_id"])
-    ]
-    saved = read_tables(spark, schema, "orphaned_queues").drop("date")
-    assert_df_equality(saved, first.orphaned_queues, ignore_row_order=True, ignore_nullable=True)
-    assert read_tables(spark, schema, "allocation_drift").count() == 0
-    assert "run_id" in spark.table(f"{schema}.problems").columns
+    """A job dies at its third write: the date is gone, also for the next run."""
+    with pytest.raises(InputError, match=r"no table default\.runs"):
+        read_tables(spark, "default", "problems")
+    runs = {str(row.date): row.run_id for row in read_tables(spark, SCHEMA, "runs").collect()}
+    assert runs == {day: row.run_id for day, row in saved.items()}
+    assert read_tables(spark, SCHEMA, "allocation_drift").count() == 0
+    assert "run_id" in spark.table(f"{SCHEMA}.problems").columns
     with pytest.raises(InputError, match="no run of 2026-01-06 in saved_audits"):
-        read_tables(spark, schema, "problems", ["2026-01-06", FIRST])
-
+        read_tables(spark, SCHEMA, "problems", ["2026-01-06", FIRST])
+    there = {name: read_tables(spark, SCHEMA, name, FIRST) for name in ("runs", "problems", "gaps")}
+    rows = {
+        name: spark.createDataFrame(of.collect(), of.schema).drop("date")
+        for name, of in there.items()
+    }
     done: list[str] = []
 
     def dies(rows: DataFrame, table: str, day: date) -> None:
-        if len(done) == 4:
+        if len(done) == 2:
             raise OSError("killed")
         done.append(table)
         replace_date(rows, table, day)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(saved_tables, "replace_date", dies)
-        with pytest.raises(OSError, match="killed"):
-            audit(*frames.values(), date=FIRST, settings=SETTINGS).save_as_tables(schema)
-    assert read_tables(spark, schema, "runs").count() == 0
-    assert read_tables(spark, schema, "problems").count() == 0
-    assert spark.table(f"{schema}.problems").count() > 0
-    history = history_in(spark, schema)
+    monkeypatch.setattr(dataframes, "replace_date", dies)
+    with pytest.raises(OSError, match="killed"):
+        save(SCHEMA, PublishedRun(FIRST, "dies", {}, {}), rows, rows.__getitem__)
+    assert [str(row.date) for row in read_tables(spark, SCHEMA, "runs").collect()] == [SECOND]
+    of_dates = {str(row.date) for row in read_tables(spark, SCHEMA, "problems").collect()}
+    assert of_dates == {SECOND}
+    assert spark.table(f"{SCHEMA}.problems").where("run_id = 'dies'").count() > 0
+    history = history_in(spark, SCHEMA)
     assert history is not None
     assert history.before(SECOND) is None
 
 
 def test_what_an_earlier_version_saved_counts_for_nothing_and_is_said(
-    spark: SparkSession, schema: str, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
+    spark.sql("CREATE DATABASE earlier_audits")
     rows = spark.createDataFrame([("G",)], "consumer_group string")
-    replace_date(rows, f"{schema}.problems", date(2026, 1, 5))
-    history = history_in(spark, schema)
+    replace_date(rows, "earlier_audits.problems", date(2026, 1, 5))
+    history = history_in(spark, "earlier_audits")
     assert history is not None
     assert history.dates() == []
-    assert "saved_audits has report tables and no table runs" in caplog.text
+    assert "earlier_audits has report tables and no table runs" in caplog.text
+    spark.sql("DROP DATABASE earlier_audits CASCADE")
 
 
 def test_what_has_a_slash_is_a_folder(spark: SparkSession, tmp_path: Path) -> None:

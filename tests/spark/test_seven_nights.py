@@ -143,6 +143,7 @@ def test_the_nights_show_what_they_are_made_for(published: dict[str, PublishedRe
     assert any(row["returned"] for row in published[DATES[6]].rows("problems"))
 
 
+@pytest.mark.house
 def test_in_spark_a_backfill_gives_what_the_command_published(
     lake: Path, published: dict[str, PublishedReports], spark: SparkSession, schema: str
 ) -> None:

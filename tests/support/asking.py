@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.collect.client import VERSION, RemotingClient
 from jobs.collect.collect_options import Cluster, CollectOptions
-from jobs.collect.signature import Account
+from jobs.collect.frames import Account
 
 NAMESRVS = ("ns1:9876", "ns2:9876")
 

@@ -90,7 +90,7 @@ def verdict_of_the_dag() -> Callable[..., dict[str, Any]]:
     vars(stub["airflow.sdk.exceptions"]).update(
         {name: type(name, (Exception,), {}) for name in errors}
     )
-    file = Path(__file__).parents[2] / "jobs" / "airflow" / "dag.py"
+    file = Path(__file__).parents[2] / "jobs" / "airflow" / "__init__.py"
     spec = importlib.util.spec_from_file_location("the_dag", file)
     assert spec is not None
     assert spec.loader is not None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from jobs.schemas import Table
-from jobs.spark.packed_rows import unpacked
+from jobs.spark.dataframe_rows import unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
