@@ -35,8 +35,6 @@ from .faults import find_faults as find_faults
 from .findings import Evaluation as Evaluation
 from .findings import Finding as Finding
 from .findings import evaluate as evaluate
-from .loads import Division as Division
-from .loads import divide as divide
 from .message_queue import MessageQueue as MessageQueue
 from .message_queue import java_string_key as java_string_key
 from .message_queue import sort_client_ids as sort_client_ids
@@ -48,12 +46,14 @@ from .prediction import what_if_of_group as what_if_of_group
 from .repairs import REPAIRS as REPAIRS
 from .repairs import Situation as Situation
 from .repairs import apply_repairs as apply_repairs
+from .shares import Division as Division
+from .shares import divide as divide
 from .state import ClientList as ClientList
 from .state import Member as Member
 from .state import RouteBroker as RouteBroker
 from .state import State as State
 from .state import TopicRoute as TopicRoute
-from .strategies.base import AllocationStrategy as AllocationStrategy
-from .strategies.factory import make_strategy as make_strategy
+from .strategy import AllocationStrategy as AllocationStrategy
+from .strategy_factory import make_strategy as make_strategy
 from .strategy_rules import StrategyRule as StrategyRule
 from .strategy_rules import StrategyRules as StrategyRules

@@ -17,8 +17,8 @@ from .errors import ChangeError, MissingParameterError, near_names
 from .processes import find_processes, processes_behind
 from .repairs import REPAIRS, Repair, Situation, unify_lists, with_brokers, with_members, with_state
 from .state import BROADCASTING, ClientList, Member, ProcessCount, RouteBroker, State
-from .strategies.base import copy_id, original_id
-from .strategies.factory import make_strategy
+from .strategy import copy_id, original_id
+from .strategy_factory import make_strategy
 from .strategy_rules import StrategyRule, StrategyRules, prescribe
 from .texts import Text, for_slots
 

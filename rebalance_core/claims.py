@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import Process
 from .state import MASTER_ID, State
-from .strategies.base import NOTHING, AllocationStrategy
+from .strategy import NOTHING, AllocationStrategy
 from .views import View
 
 

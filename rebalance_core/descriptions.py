@@ -12,16 +12,14 @@ from typing import NamedTuple
 from . import repairs
 from .causes import GROUP_OFFLINE, UNEXPLAINED
 from .english import MOST_NAMES, agreeing, count, joined, list_of, named_broker, queues_in_words
-from .findings import DUPLICATE, ORPHANED, Finding, offline_share
+from .findings import CERTAIN, DUPLICATE, ORPHANED, Finding, offline_share
 from .grouping import grouped
-from .latent import Harm
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import NOT_YET_KNOWN, StackedId, silent_members
 from .repairs import Situation, is_stranger, lists_of_topic
 from .state import BROADCASTING, GROUP_TABLE, NO_FILTER, SURE, Member, State, TopicRoute
-from .strategies.base import AllocationStrategy
-from .strategies.by_machine_room import MachineRoomUnfiltered
-from .strategies.sdk import Sdk, sdk_of
+from .strategies import MachineRoomUnfiltered
+from .strategy import AllocationStrategy, Sdk, sdk_of
 from .texts import Text, TextValue, for_slots
 from .views import BrokerId, asked_brokers
 
@@ -66,6 +64,10 @@ def _sentences(*parts: str) -> str:
     return joined(part for part in parts if part)
 
 
+def _queues(findings: Iterable[Finding], kind: str) -> set[MessageQueue]:
+    return {finding.queue for finding in findings if finding.kind == kind}
+
+
 _SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
 #: Duplicates of which the lock of a group in order lets one client read.
 _LOCKED = "LOCKED"
@@ -88,27 +90,29 @@ def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
 
     ``possibly``: the key of the wording for an effect that is not certain.
     """
-    parts = []
-    for kind in (DUPLICATE, ORPHANED):
-        found = [finding for finding in findings if finding.kind == kind]
-        if found:
-            sure = all(finding.certainty == "CERTAIN" for finding in found)
-            queues = {finding.queue for finding in found}
-            parts.append(taken_by(kind, queues, _SURELY if sure else possibly))
-    return _sentences(*parts)
+    return _sentences(
+        *[
+            _taken(kind, [finding for finding in findings if finding.kind == kind], possibly)
+            for kind in (DUPLICATE, ORPHANED)
+        ]
+    )
+
+
+def _taken(kind: str, findings: Collection[Finding], possibly: str) -> str:
+    """The sentence of findings of one kind; empty where there are none."""
+    if not findings:
+        return ""
+    sure = all(finding.certainty == CERTAIN for finding in findings)
+    return taken_by(kind, {f.queue for f in findings}, _SURELY if sure else possibly)
 
 
 def _effect_in(state: State, findings: list[Finding]) -> str:
     """The same; where the members consume in order, a broker gives the lock of a queue to one
     client id (``RebalanceLockManager`` 4.9.4 to 5.3.3), whoever computes it.
     """
-    locked = [each for each in findings if state.locks_at_master and _are_of_ids(each)]
-    others = [each for each in findings if each not in locked]
-    if not locked:
-        return _effect(findings)
-    sure = all(finding.certainty == "CERTAIN" for finding in locked)
-    queues = {finding.queue for finding in locked}
-    return _sentences(taken_by(_LOCKED, queues, _SURELY if sure else _AT_TIMES), _effect(others))
+    locked = [finding for finding in findings if state.locks_at_master and _are_of_ids(finding)]
+    others = [finding for finding in findings if finding not in locked]
+    return _sentences(_taken(_LOCKED, locked, _AT_TIMES), _effect(others))
 
 
 def _are_of_ids(finding: Finding) -> bool:
@@ -145,20 +149,17 @@ _WOULD_HAVE: Mapping[tuple[bool, bool], str] = {
 }
 
 
-def harmless_today(harm: Harm) -> Text:
-    """The harm of a latent fault in words, and without whom it would be."""
-    orphans, duplicates = (
-        {finding.queue for finding in harm.findings if finding.kind == kind}
-        for kind in (ORPHANED, DUPLICATE)
-    )
+def harmless_today(without: Sequence[str], findings: Collection[Finding]) -> Text:
+    """The harm of a latent fault in words: the findings as soon as these clients have left."""
+    orphans, duplicates = (_queues(findings, kind) for kind in (ORPHANED, DUPLICATE))
     template = _WOULD_HAVE[bool(orphans), bool(duplicates)]
     values = {
-        "number": len(harm.without),
-        "clients": _and(harm.without),
+        "number": len(without),
+        "clients": _and(without),
         "orphans": queue_ranges(orphans),
         "duplicates": queue_ranges(duplicates),
     }
-    return agreeing(len(harm.without), template, **for_slots(template, values))
+    return agreeing(len(without), template, **for_slots(template, values))
 
 
 def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
@@ -173,25 +174,15 @@ _NOT_SEEN_TO_STAY = Text(
 )
 
 
-def _with_addresses(template: str, addresses: Sequence[str], **values: TextValue) -> Text:
-    """The template with those of the addresses that lists have: some have none of a member."""
-    values["addresses"] = _and(filter(None, addresses))
-    return Text(template, **for_slots(template, values))
-
-
 def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
-    taken = {finding.queue for finding in findings if finding.kind == DUPLICATE}
-    orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
+    taken, orphans = _queues(findings, DUPLICATE), _queues(findings, ORPHANED)
     taking = "both take {queues}" if stacked.processes == 2 else "all take {queues}"
+    template = "{client} is used by {number} processes"
+    if known := [*filter(None, addresses)]:
+        template = "{client} is used by {number} processes, {addresses}"
+    values = {"client": stacked.client_id, "number": stacked.processes, "addresses": _and(known)}
     return _sentences(
-        _with_addresses(
-            "{client} is used by {number} processes, {addresses}"
-            if any(addresses)
-            else "{client} is used by {number} processes",
-            addresses,
-            client=stacked.client_id,
-            number=stacked.processes,
-        ),
+        Text(template, **for_slots(template, values)),
         Text(taking, queues=queue_ranges(taken)) if taken else "",
         Text(
             "the share of the later copies ({number}: {queues}) has no owner",
@@ -205,14 +196,11 @@ def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[F
 
 
 def _stale_channel(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
-    channels = _with_addresses(
-        "a broker lists {client} {copies} times ({addresses})"
-        if any(addresses)
-        else "a broker lists {client} {copies} times",
-        addresses,
-        client=stacked.client_id,
-        copies=stacked.copies,
-    )
+    template = "a broker lists {client} {copies} times"
+    if known := [*filter(None, addresses)]:
+        template = "a broker lists {client} {copies} times ({addresses})"
+    values = {"client": stacked.client_id, "copies": stacked.copies, "addresses": _and(known)}
+    channels = Text(template, **for_slots(template, values))
     if not stacked.is_settled:
         return _sentences(channels, NOT_YET_KNOWN, _effect(findings))
     left_behind = Text(
@@ -228,11 +216,7 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
     addresses = {address for _, _, address in silent_members(state)}
     ghosts = _members(state, lambda member: member.client_addr in addresses)
     template = "{clients} [sends|send] no heartbeats any more and still [takes|take] a slot"
-    if {
-        process_count.client_id
-        for process_count in state.process_counts
-        if not process_count.processes
-    }.issuperset(ghosts):
+    if state.ids_of_nobody.issuperset(ghosts):
         template = (
             "{clients} no longer [answers|answer] requests for running infos and still "
             "[takes|take] a slot"

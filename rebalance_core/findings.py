@@ -18,8 +18,8 @@ from .grouping import grouped, numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .processes import Process, StackedId, find_processes, find_stacked_ids
 from .state import NO_FILTER, POP, PULL, SUBSCRIPTION_SOURCES, State
-from .strategies.averagely import Averagely, AveragelyByCircle
-from .strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
+from .strategies import Averagely, AveragelyByCircle
+from .strategy import AllocationStrategy, ClientIds, Positions, Queues, copy_id
 from .strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from .texts import Text
 from .views import Views, asked_brokers, possible_views, readable_by_some, unreadable_queues

@@ -22,11 +22,10 @@ from .causes import FindingKey, key_of
 from .changes import LIST_SECONDS, Change, Step, make_plan
 from .errors import ChangeError
 from .findings import DUPLICATE, ORPHANED, Evaluation, evaluate
-from .loads import ProcessKey, queues_of_processes
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
-from .moves import Move, find_moves, shown_id
 from .repairs import Situation
-from .strategies.base import copy_id
+from .shares import Move, ProcessKey, find_moves, queues_of_processes, shown_id
+from .strategy import copy_id
 from .strategy_rules import as_held
 from .views import readable_by_some
 

@@ -13,13 +13,12 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from .client_id import parse_client_id
-from .client_kinds import STALE_CHANNEL_REMEDY, remedy_of
+from .client_id import STALE_CHANNEL_REMEDY, parse_client_id, remedy_of
 from .english import count, named_broker, with_commas
 from .grouping import grouped
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
-from .strategies.base import AllocationStrategy
+from .strategy import AllocationStrategy
 from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 from .texts import Text
 from .views import asked_brokers
@@ -246,17 +245,13 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
             expired = [m for m in entry.members if m.is_expired and m.client_id not in heard]
             silent.update((*entry.broker, member.client_addr) for member in expired)
             silent_ids.update(member.client_id for member in expired)
-    gone = (silent_ids - heard_ids).union(_ids_of_nobody(state))
+    gone = (silent_ids - heard_ids) | state.ids_of_nobody
     if gone:
         for entry in state.client_lists:
             silent.update(
                 (*entry.broker, m.client_addr) for m in entry.members if m.client_id in gone
             )
     return frozenset(silent)
-
-
-def _ids_of_nobody(state: State) -> Iterator[str]:
-    return (counted.client_id for counted in state.process_counts if not counted.processes)
 
 
 def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
@@ -300,7 +295,7 @@ def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
     states, and these cost a third of what a closer look costs. None: look closely.
     """
     facts: dict[str, tuple[Any, ...]] = {}
-    if any(_ids_of_nobody(state)):
+    if state.ids_of_nobody:
         return None
     for entry in state.client_lists:
         here = {member.client_id: _facts_of(member) for member in entry.members}

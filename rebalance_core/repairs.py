@@ -25,9 +25,8 @@ from .state import (
     RouteBroker,
     State,
 )
-from .strategies.base import AllocationStrategy, copy_id
-from .strategies.by_config import ByConfig
-from .strategies.by_machine_room import ByMachineRoom
+from .strategies import ByConfig, ByMachineRoom
+from .strategy import AllocationStrategy, copy_id
 from .strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
 from .views import BrokerId, asked_brokers, readable_by_some, readable_queues
 

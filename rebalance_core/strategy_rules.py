@@ -14,11 +14,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .errors import AllocationError
 from .message_queue import MessageQueue
-from .strategies.base import AllocationStrategy, original_id
-from .strategies.by_config import ByConfig
-from .strategies.factory import make_strategy
-from .strategies.machine_room_nearby import NEARBY
-from .strategies.sdk import Sdk, sdk_of
+from .strategies import ByConfig
+from .strategy import AllocationStrategy, Sdk, original_id, sdk_of
+from .strategy_factory import NEARBY, make_strategy
 from .texts import Text
 
 StrategySource = Literal["observed", "configured", "group", "assumed"]

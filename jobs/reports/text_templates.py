@@ -22,7 +22,7 @@ from rebalance_core.english import (
     named_broker,
     names,
 )
-from rebalance_core.moves import shown_id
+from rebalance_core.shares import shown_id
 from rebalance_core.texts import Text
 
 from ..config.masking import Masking

@@ -19,7 +19,6 @@ from rebalance_core.english import (
 )
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, QUEUES_CHOSEN, FindingKind
 from rebalance_core.message_queue import MessageQueue, is_own_retry_topic
-from rebalance_core.moves import shown_id
 from rebalance_core.prediction import (
     BACKLOG_NOT_KNOWN,
     FINDINGS_AFTER,
@@ -28,6 +27,7 @@ from rebalance_core.prediction import (
     OWNERS_NOT_KNOWN,
     READERS_NOT_LISTED,
 )
+from rebalance_core.shares import shown_id
 from rebalance_core.texts import Text
 from rebalance_core.views import readable_by_some
 

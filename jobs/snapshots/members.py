@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rebalance_core.state import GROUP_TABLE
-from rebalance_core.strategies.machine_room_nearby import NEARBY
+from rebalance_core.strategy_factory import NEARBY
 
 from ..declared.contents import MEMBER_FACTS
 from ..declared.dossier import Broker

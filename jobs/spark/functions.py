@@ -34,7 +34,7 @@ from rebalance_core import (
     sort_client_ids,
     sort_message_queues,
 )
-from rebalance_core.strategies.factory import strategy_of
+from rebalance_core.strategy_factory import strategy_of
 
 from ..engines.batches import SITUATION, in_worker
 from ..engines.engine import Work

@@ -22,7 +22,7 @@ from rebalance_core import (
     find_faults,
     make_strategy,
 )
-from rebalance_core.client_kinds import remedy_of
+from rebalance_core.client_id import remedy_of
 from rebalance_core.repairs import bring_masters_back, unify_routes
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state

@@ -23,8 +23,8 @@ from rebalance_core.findings import (
     Claimant,
     Evaluation,
 )
-from rebalance_core.moves import Move
 from rebalance_core.processes import StackedId
+from rebalance_core.shares import Move
 from rebalance_core.state import RouteBroker
 
 TOPIC = "T"

@@ -39,7 +39,7 @@ from rebalance_core import (
     use_strategy,
     what_if,
 )
-from rebalance_core.client_kinds import (
+from rebalance_core.client_id import (
     ClientKind,
     kind_of,
     remedy_of,

@@ -16,8 +16,8 @@ from rebalance_core import ClientList, Member, RouteBroker, StrategyRules, Topic
 from rebalance_core.findings import most_queues
 from rebalance_core.processes import strategies_of
 from rebalance_core.repairs import overridden
-from rebalance_core.strategies.base import AllocationStrategy, original_id
-from rebalance_core.strategies.factory import strategy_of
+from rebalance_core.strategy import AllocationStrategy, original_id
+from rebalance_core.strategy_factory import strategy_of
 from rebalance_core.views import possible_views, readable_queues
 
 from ...engines.pieces import pack_value, unpack_value
