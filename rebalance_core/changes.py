@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 from .english import agreeing, named_broker
 from .errors import ChangeError, MissingParameterError, near_names
 from .processes import find_processes, processes_behind
-from .repairs import REPAIRS, Repair, Situation, unify_lists, with_brokers, with_members, with_state
+from .repairs import (
+    REPAIRS,
+    Repair,
+    Situation,
+    unify_lists,
+    with_brokers,
+    with_members,
+    with_state,
+    without_empty_lists,
+)
 from .state import BROADCASTING, ClientList, Member, ProcessCount, RouteBroker, State
 from .strategy import copy_id, original_id
 from .strategy_factory import make_strategy
@@ -233,7 +242,7 @@ def subscribe_all() -> Change:
     def targets(situation: Situation) -> list[dict[str, str | None]]:
         members = [member for member in situation.state.members if not member.chooses_queues]
         users = Counter(m.expression for m in members if m.subscribed and m.expression)
-        most_used = min(users, key=lambda each: (-users[each], each), default=None)
+        most_used = min(users, key=lambda filter_: (-users[filter_], filter_), default=None)
         filters = (None, most_used)
         others = {m.client_id for m in members if not m.subscribed or m.expression not in filters}
         return [{"client": client_id, "expression": most_used} for client_id in sorted(others)]
@@ -339,21 +348,15 @@ def _unlist(situation: Situation, client: str) -> Situation:
 
     With the last process behind an id its stale channels go as well.
     """
-    state = situation.state
-    is_last = processes_behind(state).get(client) == 1
+    is_last = processes_behind(situation.state).get(client) == 1
 
-    def left(entry: ClientList) -> tuple[Member, ...]:
+    def left(entry: ClientList) -> Iterator[Member]:
         at = [n for n, member in enumerate(entry.members) if member.client_id == client]
-        gone = set(at if is_last else at[-1:])
-        return tuple(member for n, member in enumerate(entry.members) if n not in gone)
+        gone = at if is_last else at[-1:]
+        return (member for n, member in enumerate(entry.members) if n not in gone)
 
-    lists = [replace(entry, members=left(entry)) for entry in state.client_lists]
-    return with_state(
-        situation,
-        client_lists=tuple(entry for entry in lists if entry.members),
-        offline_brokers=(*state.offline_brokers, *(e.broker for e in lists if not e.members)),
-        process_counts=_counted(state, client, -1),
-    )
+    counts = _counted(situation.state, client, -1)
+    return with_state(without_empty_lists(with_members(situation, left)), process_counts=counts)
 
 
 def _list(situation: Situation, client: str, model: Member) -> Situation:
@@ -372,14 +375,14 @@ def _list(situation: Situation, client: str, model: Member) -> Situation:
 
 
 def _counted(
-    state: State, client_id: str, more: int, because: str | None = None
+    state: State, client_id: str, more: int, because: str = ""
 ) -> tuple[ProcessCount, ...]:
     """The counts of processes with so many more of this id: where it has one, or with a reason."""
     processes = processes_behind(state).get(client_id, 0) + more
     counts = {counted.client_id: counted for counted in state.process_counts}
     of_id = counts.pop(client_id, None)
-    why = because or (of_id.because if of_id else None)
-    if why is not None and processes > 1:
+    why = because or (of_id.because if of_id else "")
+    if processes > 1 and (because or of_id):
         counts[client_id] = ProcessCount(client_id, processes, why)
     return tuple(counts.values())
 
@@ -401,9 +404,8 @@ def _part(situation: Situation, client: str, number: int, is_last: bool) -> Situ
 
 def _subscribe(situation: Situation, client: str, expression: str | None) -> Situation:
     def subscribed(member: Member) -> Member:
-        if member.client_id != client or member.chooses_queues:
-            return member
-        return member._replace(subscribed=True, expression=expression)
+        is_it = member.client_id == client and not member.chooses_queues
+        return member._replace(subscribed=True, expression=expression) if is_it else member
 
     return with_members(situation, lambda entry: map(subscribed, entry.members))
 
@@ -419,10 +421,10 @@ def _add_broker(situation: Situation, nameserver: str, broker: str, number: int)
 
 
 def _remove_broker(situation: Situation, nameserver: str, broker: str) -> Situation:
-    left = with_brokers(
-        situation, lambda brokers: (b for b in brokers if b.broker_name != broker), nameserver
-    )
-    return _rerouted(left, broker)
+    def left(brokers: Iterable[RouteBroker]) -> Iterator[RouteBroker]:
+        return (there for there in brokers if there.broker_name != broker)
+
+    return _rerouted(with_brokers(situation, left, nameserver), broker)
 
 
 def _rerouted(situation: Situation, broker_name: str) -> Situation:
@@ -458,7 +460,7 @@ def _strategies(situation: Situation) -> dict[str, list[object]]:
     """The strategies of each client id's processes that take part; or why one was not found."""
     found: dict[str, list[object]] = {}
     for process in find_processes(situation.state, situation.rules):
-        if process.takes_part and not process.broadcasting:
+        if process.divides:
             resolved = process.strategy
             found.setdefault(process.client_id, []).append(resolved.strategy or resolved.unknown)
     return found

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from . import descriptions, findings, repairs
-from .causes import Causes, Cure, key_of
+from .causes import Causes, Cure
 from .english import joined
 from .findings import Evaluation, Finding, evaluate
 from .message_queue import MessageQueue, is_own_retry_topic, sort_client_ids
@@ -57,7 +57,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     findings_of: dict[str, list[Finding]] = defaultdict(list)
     cure_of: dict[str, Cure] = {}
     for finding in evaluation.findings:
-        for cure in causes.cures[key_of(finding)]:
+        for cure in causes.cures[finding.key]:
             for fault in cure:
                 findings_of[fault].append(finding)
                 # The cure with fewest other faults is previewed, of those that a fault is part of.
@@ -127,7 +127,6 @@ def _harm_with_fewer(
     clients = sort_client_ids({process.client_id for process in processes if process.takes_part})
     if repair(situation) is situation or len(clients) > _MOST_CLIENTS:
         return None
-    known = {key_of(finding) for finding in evaluation.findings}
 
     def findings_without(gone: Collection[str]) -> tuple[Finding, ...]:
         left = repairs.unlist_clients(situation, gone)
@@ -135,8 +134,8 @@ def _harm_with_fewer(
         now, then = evaluate(left.state, left.rules), evaluate(mended.state, mended.rules)
         if {now.coverage, then.coverage} != {findings.AUDITED}:
             return ()
-        others = known.union(map(key_of, then.findings))
-        return tuple(finding for finding in now.findings if key_of(finding) not in others)
+        others = evaluation.finding_keys | then.finding_keys
+        return tuple(finding for finding in now.findings if finding.key not in others)
 
     # At last there may be nobody left who differs, or all who are left do.
     steps = [1 << power for power in range(len(clients).bit_length())]
@@ -198,9 +197,8 @@ def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
     """The effect of a repair, as fields of a ``Fault``; ``after`` is the evaluation then."""
     if after is None:
         return {"left": len(before.findings)}
-    remaining = {key_of(finding) for finding in after.findings}
-    gone = [finding for finding in before.findings if key_of(finding) not in remaining]
-    return {"cleared": len(gone), "left": len(remaining), "moves": find_moves(before, after)}
+    gone, left = before.finding_keys - after.finding_keys, len(after.finding_keys)
+    return {"cleared": len(gone), "left": left, "moves": find_moves(before, after)}
 
 
 #: The most client ids that have moves each; of more only the first has: they are the same for all.

@@ -13,6 +13,8 @@ from .texts import Text
 
 #: A process: its client id before it got a separate one, and its number among the copies.
 ProcessKey: TypeAlias = tuple[str, int]
+#: A client id, and the brokers of a view.
+_InView: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 class Division(NamedTuple):
@@ -54,7 +56,7 @@ def divide(evaluations: Iterable[Evaluation]) -> Division:
 def queues_of_processes(evaluation: Evaluation) -> dict[ProcessKey, frozenset[MessageQueue]]:
     """The queues that each process that subscribes takes, under some view at least."""
     taken: dict[ProcessKey, set[MessageQueue]] = defaultdict(set)
-    numbered: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    numbered = Counter[_InView]()
     for allocation in evaluation.allocations:
         client_id, copy = original_and_copy(allocation.client_id)
         # Processes of one id that differ have a row each, in the same order under every view.
@@ -95,11 +97,9 @@ def processes_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, int
     return dict(processes)
 
 
-def _processes_behind(
-    allocations: Sequence[Allocation[Any]],
-) -> Counter[tuple[str, tuple[str, ...]]]:
+def _processes_behind(allocations: Sequence[Allocation[Any]]) -> Counter[_InView]:
     """The number of processes that use each client id in each view."""
-    behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    behind = Counter[_InView]()
     for allocation in allocations:
         behind[allocation.client_id, allocation.view_brokers] += allocation.processes
     return behind
@@ -125,13 +125,12 @@ class Move(NamedTuple):
 
 def find_moves(before: Evaluation, after: Evaluation) -> tuple[Move, ...]:
     """The queues whose takers are others after than before, in Java's order."""
-    takers = _takers(before), _takers(after)
-    queues = sort_message_queues(list({*takers[0], *takers[1]}))
-    moves = (
-        Move(q.topic, q.broker_name, q.queue_id, takers[0].get(q, ()), takers[1].get(q, ()))
-        for q in queues
+    takers, now = _takers(before), _takers(after)
+    return tuple(
+        Move(queue.topic, queue.broker_name, queue.queue_id, gives, takes)
+        for queue in sort_message_queues({*takers, *now})
+        if (gives := takers.get(queue, ())) != (takes := now.get(queue, ()))
     )
-    return tuple(move for move in moves if move.before != move.after)
 
 
 def _takers(evaluation: Evaluation) -> dict[MessageQueue, tuple[str, ...]]:

@@ -27,6 +27,7 @@ from .strategy import (
     Positions,
     Queues,
     Sdk,
+    Taken,
     is_list,
     is_whole,
     wrong,
@@ -48,7 +49,7 @@ class Averagely(AllocationStrategy):
     name = "AVG"
     java_class = "AllocateMessageQueueAveragely"
 
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         size, longer_blocks = divmod(len(queues), len(client_ids))
         all_positions = np.arange(len(queues), dtype=np.int64)
         cut = longer_blocks * (size + 1)
@@ -70,7 +71,7 @@ class AveragelyByCircle(AllocationStrategy):
     name = "AVG_BY_CIRCLE"
     java_class = "AllocateMessageQueueAveragelyByCircle"
 
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         size, longer_turns = divmod(len(queues), len(client_ids))
         # A column for each client; the first ones have an entry in the last row too.
         positions = np.arange((size + 1) * len(client_ids), dtype=np.int64)
@@ -102,9 +103,11 @@ class ByConfig(AllocationStrategy):
     def from_params(cls, params: Params) -> Self:
         """The strategy with its list: MessageQueue or [topic, broker name, queue id]."""
         given = params.get("config_queues")
-        if given is not None and not is_list(given):
+        if given is None:
+            return cls()
+        if not is_list(given):
             raise wrong(cls.name, "config_queues", f"a list of {_QUEUE}", given)
-        return cls(None if given is None else [_queue(*each) for each in enumerate(given)])
+        return cls([_queue(*entry) for entry in enumerate(given)])
 
     def allocate(
         self,
@@ -121,16 +124,14 @@ class ByConfig(AllocationStrategy):
         self, consumer_group: str, queues: Queues | None, client_ids: ClientIds | None
     ) -> dict[str, list[MessageQueue]]:
         """The configured list for every distinct client id, in any order; raises nothing."""
-        return {
-            client_id: self.allocate(consumer_group, client_id, queues, client_ids)
-            for client_id in dict.fromkeys(client_ids or ())
-        }
+        del consumer_group, queues
+        return {client_id: list(self.config_queues or ()) for client_id in client_ids or ()}
 
-    def claims(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def claims(self, queues: Queues, client_ids: ClientIds) -> Taken:
         """The positions in ``queues`` of the configured list, for each distinct client id."""
         return self._positions(queues, client_ids)
 
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         return dict.fromkeys(client_ids, self.configured_positions(queues))
 
     def configured_positions(self, queues: Sequence[MessageQueue]) -> Positions:
@@ -197,7 +198,7 @@ class ConsistentHash(AllocationStrategy):
             raise wrong(cls.name, "virtual_node_count", "a whole number (Java int)", count)
         return cls(count)
 
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         owner_of = self._ring(client_ids)
         points = sorted(owner_of)
         taken: dict[str, list[int]] = {client_id: [] for client_id in client_ids}
@@ -329,7 +330,7 @@ class ByMachineRoom(AllocationStrategy):
             raise wrong(cls.name, "consumeridcs", "a list of room names", rooms)
         return cls(rooms)
 
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         eligible = self._eligible(queues)
         count = len(client_ids)
         size, rest = divmod(len(eligible), count)

@@ -70,6 +70,8 @@ def sdk_of(language: str | None, version: int | None) -> Sdk:
 Queues: TypeAlias = Sequence[MessageQueue]
 ClientIds: TypeAlias = Sequence[str]
 Positions: TypeAlias = NDArray[np.int64]
+#: The positions in the queues that each client id takes.
+Taken: TypeAlias = dict[str, Positions]
 #: Parameters, as settings hold them.
 Params: TypeAlias = Mapping[str, Any]
 
@@ -156,7 +158,7 @@ class AllocationStrategy(ABC):
         return bytewise
 
     @abstractmethod
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         """The positions of each distinct id in ``queues``; both lists sorted and not empty."""
 
     def allocate(
@@ -179,7 +181,7 @@ class AllocationStrategy(ABC):
         [2]
         """
         if not client_id:
-            raise AllocationError("currentCID is empty")
+            raise AllocationError(_NO_CLIENT_ID)
         if client_id not in _require_lists(queues, client_ids)[1]:
             return []
         return self.allocate_all(consumer_group, queues, client_ids)[client_id]
@@ -202,12 +204,13 @@ class AllocationStrategy(ABC):
         """
         del consumer_group
         present_queues, present_ids = _require_lists(queues, client_ids)
-        _require_a_client_id(present_ids)
+        if not any(present_ids):
+            raise AllocationError(_NO_CLIENT_ID)
         results = self._results(sort_message_queues(present_queues), sort_client_ids(present_ids))
         results.pop("", None)
         return results
 
-    def claims(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def claims(self, queues: Queues, client_ids: ClientIds) -> Taken:
         """The positions in ``queues`` that each distinct client id claims.
 
         Both lists must be in Java's order already (``sort_message_queues``,
@@ -223,7 +226,8 @@ class AllocationStrategy(ABC):
         {'a': [0, 2, 4], 'b': [1, 3]}
         """
         _require_lists(queues, client_ids)
-        _require_a_client_id(client_ids)
+        if not any(client_ids):
+            raise AllocationError(_NO_CLIENT_ID)
         positions = self._positions_in_own_order(queues, client_ids)
         positions.pop("", None)
         return positions
@@ -234,9 +238,7 @@ class AllocationStrategy(ABC):
             for client_id, positions in self._positions_in_own_order(queues, client_ids).items()
         }
 
-    def _positions_in_own_order(
-        self, queues: Queues, client_ids: ClientIds
-    ) -> dict[str, Positions]:
+    def _positions_in_own_order(self, queues: Queues, client_ids: ClientIds) -> Taken:
         """``_positions`` in lists that are in Java's order, whatever the client's order is."""
         if not self.sorts_bytewise:
             return self._positions(queues, client_ids)
@@ -246,7 +248,7 @@ class AllocationStrategy(ABC):
         return {client_id: place_of[taken[client_id]] for client_id in client_ids}
 
     @staticmethod
-    def _by_first_slot(client_ids: ClientIds, slots: Sequence[Positions]) -> dict[str, Positions]:
+    def _by_first_slot(client_ids: ClientIds, slots: Sequence[Positions]) -> Taken:
         """The positions of each id's first slot: a repeated id finds no other (indexOf)."""
         positions = dict(zip(client_ids, slots, strict=True))
         if len(positions) < len(client_ids):
@@ -264,16 +266,14 @@ def _bytewise_key(queue: MessageQueue) -> tuple[str, str, int]:
 
 def _require_lists(queues: Queues | None, client_ids: ClientIds | None) -> tuple[Queues, ClientIds]:
     # The order of the two is Java's: with neither list, the queues are what it complains of.
-    if queues is None or len(queues) == 0:
+    if not queues:
         raise AllocationError("mqAll is null or mqAll empty")
-    if client_ids is None or len(client_ids) == 0:
+    if not client_ids:
         raise AllocationError("cidAll is null or cidAll empty")
     return queues, client_ids
 
 
-def _require_a_client_id(client_ids: Sequence[str]) -> None:
-    if not any(client_ids):
-        raise AllocationError("currentCID is empty")
+_NO_CLIENT_ID = "currentCID is empty"
 
 
 def is_list(value: Any) -> bool:

@@ -7,17 +7,13 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from .errors import (
-    AllocationError,
-    InvalidParameterError,
-    MissingParameterError,
-    UnknownStrategyError,
-)
+from . import errors
+from .errors import AllocationError, InvalidParameterError, MissingParameterError
 from .message_queue import MessageQueue, java_string_key
 from .strategies import (
     Averagely,
@@ -37,6 +33,7 @@ from .strategy import (
     Positions,
     Queues,
     Sdk,
+    Taken,
     is_list,
     original_id,
     wrong,
@@ -155,18 +152,18 @@ class MachineRoomNearby(AllocationStrategy):
         """The variant of the strategy within."""
         return self._inner.variant
 
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         if isinstance(self._inner, ByConfig):
             configured = self._inner.configured_positions(queues)
             calls = self._inner_calls(queues, client_ids)
-            return {each: configured if times else NOTHING for each, times in calls.items()}
+            return {id_: configured if times else NOTHING for id_, times in calls.items()}
         taken: dict[str, list[Positions]] = {client_id: [] for client_id in client_ids}
         for numbers, room_clients in self._shares(queues, client_ids):
             room_queues = [queues[number] for number in numbers]
             positions = np.array(numbers, dtype=np.int64)
             for client_id, within in self._inner._positions(room_queues, room_clients).items():
                 taken[client_id].append(positions[within])
-        return {each: np.concatenate((NOTHING, *parts)) for each, parts in taken.items()}
+        return {id_: np.concatenate((NOTHING, *parts)) for id_, parts in taken.items()}
 
     def _results(self, queues: Queues, client_ids: ClientIds) -> dict[str, list[MessageQueue]]:
         if isinstance(self._inner, ByConfig):
@@ -190,7 +187,7 @@ class MachineRoomNearby(AllocationStrategy):
         """The numbers of queues shared out together, and among whom, in the result's order."""
         broker_names = [queue.broker_name for queue in queues]
         queues_of = _by_room(self._broker_rooms, broker_names, "mq", queues)
-        originals = list(map(original_id, client_ids))
+        originals = [*map(original_id, client_ids)]
         clients_of = _by_room(self._client_rooms, originals, "consumer id", client_ids)
         # A client's room comes first in its result, and then the rooms that nobody serves.
         shares: list[tuple[list[int], Sequence[str]]] = [
@@ -206,10 +203,10 @@ def _by_room(
     rooms: Rooms, names: Sequence[str], kind: str, named: Sequence[object]
 ) -> dict[str, list[int]]:
     """The numbers of the names in each room; ``kind`` and ``named`` are for Java's error."""
-    room_of = {name: rooms.room_of(name) for name in dict.fromkeys(names)}
+    room_of = cache(rooms.room_of)
     members: dict[str, list[int]] = defaultdict(list)
     for number, name in enumerate(names):
-        room = room_of[name]
+        room = room_of(name)
         if room is None:
             raise AllocationError(f"Machine room is null for {kind} {named[number]}")
         members[room].append(number)
@@ -273,7 +270,7 @@ def make_strategy(
     if (other := sdk.strategy_name(name)) != name:
         return make_strategy(other)
     if not isinstance(name, str) or name.removeprefix(f"{NEARBY}-") not in STRATEGIES:
-        raise UnknownStrategyError(
+        raise errors.UnknownStrategyError(
             Text(
                 "unknown strategy {name}: expected one of {names}, or {prefix} before one of them",
                 name=repr(name),
