@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import attrgetter, or_
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from . import repairs
 from .causes import GROUP_OFFLINE, UNEXPLAINED
@@ -38,6 +38,9 @@ class Description(NamedTuple):
     remedy: str
     client_ids: tuple[str, ...] = ()
     broker_names: tuple[str, ...] = ()
+
+
+_Describe: TypeAlias = Callable[[Situation, list[Finding]], Description]
 
 
 def queue_ranges(queues: Iterable[MessageQueue]) -> str:
@@ -274,9 +277,7 @@ def subscriptions_differ(state: State) -> bool:
 
     A subscription in the group's table does not count: it may be anybody's.
     """
-    reported = [
-        member for member in state.members if member.subscription_source not in (None, GROUP_TABLE)
-    ]
+    reported = [m for m in state.members if m.subscription_source not in (None, GROUP_TABLE)]
     return any(member.subscribed for member in reported) and any(map(is_stranger, reported))
 
 
@@ -288,10 +289,8 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     # Another process with the id of one that does not subscribe does.
     shared = {m.client_id for m in situation.state.members if m.subscribed}.intersection(strangers)
     if others := [stranger for stranger in strangers if stranger not in shared]:
-        template = (
-            "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
-        )
-        evidence.append(_about_clients(others, template, topic=topic))
+        what = "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
+        evidence.append(_about_clients(others, what, topic=topic))
     if shared:
         template = (
             "[a process|processes] of {clients} [does|do] not subscribe to {topic} and still "
@@ -305,9 +304,8 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
             "subscribe to the topic and some do not; nothing that was collected shows which"
         )
         evidence.append(Text(template, topic=topic, percent=min(percents)))
-        remedies.append(
-            Text("collect the running infos of the members, or heartbeats, to see which")
-        )
+        which = Text("collect the running infos of the members, or heartbeats, to see which")
+        remedies.append(which)
         possibly = _PERHAPS
     effect = _effect(findings, possibly)
     if not situation.state.topic_routes:
@@ -330,9 +328,7 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     return Description(_sentences(*evidence, effect), joined([*remedies, separate]), strangers)
 
 
-def _describe_members(
-    which: Callable[[Member], bool], template: str, what_to_do: str
-) -> Callable[[Situation, list[Finding]], Description]:
+def _describe_members(which: Callable[[Member], bool], template: str, what_to_do: str) -> _Describe:
     """Describes what some members are or do; ``{topic}`` and ``{group}`` are those of the state."""
 
     def describe(situation: Situation, findings: list[Finding]) -> Description:
@@ -364,28 +360,22 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
     listed = {entry.broker: entry.copies for entry in state.client_lists}
     lacking = {broker: sorted(less.keys() - listed[broker]) for broker, less in fewer.items()}
     short = {broker: client_ids for broker, client_ids in lacking.items() if client_ids}
+    template = "the list of {broker} lacks {clients}, which other brokers list"
     differences = [
-        Text(
-            "the list of {broker} lacks {clients}, which other brokers list",
-            broker=named_broker(*broker),
-            clients=_and(missing),
-        )
+        Text(template, broker=named_broker(*broker), clients=_and(missing))
         for broker, missing in short.items()
     ]
     if fewer and not short:
         differences = [Text("the brokers list an id a different number of times")]
     # A list that did not come lacks nobody: who does not reach that broker is known all the same.
-    unreached = sorted((name, each) for each, name in state.unreachable if each)
+    unreached = sorted((name, client_id) for client_id, name in state.unreachable if client_id)
     if fewer or not unreached:
-        unreached = [
-            (named_broker(*broker), each)
-            for broker, less in (fewer or _lacking(state)).items()
-            for each in less
-        ]
+        short_lists = (fewer or _lacking(state)).items()
+        unreached = [(named_broker(*broker), id_) for broker, less in short_lists for id_ in less]
     return Description(
         _sentences(
             *differences,
-            *_cut_off(state),
+            *_without_a_broker(state),
             Text(
                 "a client asks a random broker at every rebalance, so the shares change from one "
                 "to the next"
@@ -396,14 +386,14 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
             "check whether {these_brokers} can be reached from {these_clients} (network, firewall, "
             "name server addresses); while a client starts or leaves this passes by itself",
             these_brokers=_and(dict.fromkeys(name for name, _ in unreached)),
-            these_clients=_and(sorted({each for _, each in unreached})),
+            these_clients=_and(sorted({client_id for _, client_id in unreached})),
         ),
         client_ids=tuple(sorted(set[str]().union(*short.values()))),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),
     )
 
 
-def _cut_off(state: State) -> Iterator[Text]:
+def _without_a_broker(state: State) -> Iterator[Text]:
     """The subscribers that do not reach a broker of the topic, in words.
 
     A client sends heartbeats to the brokers of its topics alone
@@ -561,13 +551,7 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     """
     unfiltered = repairs.users_of(situation, MachineRoomUnfiltered)
     brokers = {finding.queue.broker_name for finding in findings}
-    served = {
-        name
-        for name in brokers
-        if any(
-            machine_room_unfiltered.serves(name) for machine_room_unfiltered in unfiltered.values()
-        )
-    }
+    served = {name for name in brokers if any(room.serves(name) for room in unfiltered.values())}
     displaced = [finding for finding in findings if finding.queue.broker_name in served]
     left_out = [finding for finding in findings if finding.queue.broker_name not in served]
     parts = []
@@ -610,7 +594,7 @@ def _is_any_old(in_use: Iterable[AllocationStrategy]) -> bool:
     return any(strategy.variant == Sdk.JAVA_BEFORE_4_8_0.value for strategy in in_use)
 
 
-def _describe_queues(what: str, remedy: str) -> Callable[[Situation, list[Finding]], Description]:
+def _describe_queues(what: str, remedy: str) -> _Describe:
     return lambda _, findings: Description(
         evidence=Text("{what}: {queues}", what=what, queues=_effect(findings)),
         remedy=remedy,
@@ -662,7 +646,7 @@ DESCRIBE_ONE_ID: Mapping[
     repairs.STALE_CHANNEL: (lambda stacked: stacked.copies > stacked.processes, _stale_channel),
 }
 #: The descriptions of faults of the whole group, in evidence and remedy.
-DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
+DESCRIBE: Mapping[str, _Describe] = {
     repairs.GHOST_MEMBER: _ghosts,
     repairs.STRATEGY_MISMATCH: _strategies,
     repairs.SUBSCRIPTION_MISMATCH: _subscriptions,

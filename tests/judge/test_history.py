@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from jobs.declared.dossier import Dossier, EarlierFinding, PollRun, QueueOffsets
-from jobs.declared.finding_ids import finding_id
+from jobs.declared.kinds import finding_id
 from jobs.judge.arrow_tables import to_table
 from jobs.judge.history import judge
 from jobs.judge.observe.situations import find_situations

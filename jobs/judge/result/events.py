@@ -28,10 +28,9 @@ from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text, for_slots
 
 from ...declared import kinds
-from ...declared.client_intervals import FOLLOW_TIME, HEARTBEAT_INTERVAL
 from ...declared.dossier import ClientRun, Dossier, ListedIds
-from ...declared.finding_ids import event_id
-from ...declared.instants import SECOND, Instant, together
+from ...declared.instants import FOLLOW_TIME, HEARTBEAT_INTERVAL, SECOND, Instant, together
+from ...declared.kinds import event_id
 from ...schemas import EVENTS, RUNNING_INFO
 from ..arrow_tables import Row
 from ..observe.brokers import address_changes, topics_by_broker

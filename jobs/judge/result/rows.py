@@ -5,8 +5,7 @@ from itertools import chain
 
 from rebalance_core.grouping import grouped
 
-from ...declared.finding_ids import fault_id, finding_id, stall_id
-from ...declared.kinds import QUEUE_FINDINGS
+from ...declared.kinds import QUEUE_FINDINGS, fault_id, finding_id, stall_id
 from ..arrow_tables import Row
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, Graded, GroupFindings, QueueFinding, StackedEpisode, Stall

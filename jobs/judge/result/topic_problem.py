@@ -21,9 +21,8 @@ from rebalance_core.repairs import GHOST_MEMBER, MASTER_AWAY
 from rebalance_core.texts import Text, for_slots
 
 from ...declared import kinds
-from ...declared.client_intervals import FOLLOW_TIME
 from ...declared.dossier import QueueOffsets
-from ...declared.instants import SECOND, Instant
+from ...declared.instants import FOLLOW_TIME, SECOND, Instant
 from ...schemas import FAULT_FIELDS
 from ...texts.waiting import NOTHING, WaitingMessages
 from ..arrow_tables import Row
