@@ -12,19 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
+from . import repairs
 from .english import agreeing, named_broker
 from .errors import ChangeError, MissingParameterError, near_names
 from .processes import find_processes, processes_behind
-from .repairs import (
-    REPAIRS,
-    Repair,
-    Situation,
-    unify_lists,
-    with_brokers,
-    with_members,
-    with_state,
-    without_empty_lists,
-)
+from .repairs import REPAIRS, Repair, Situation, unify_lists, with_brokers, with_members, with_state
 from .state import BROADCASTING, ClientList, Member, ProcessCount, RouteBroker, State
 from .strategy import copy_id, original_id
 from .strategy_factory import make_strategy
@@ -355,8 +347,8 @@ def _unlist(situation: Situation, client: str) -> Situation:
         gone = at if is_last else at[-1:]
         return (member for n, member in enumerate(entry.members) if n not in gone)
 
-    counts = _counted(situation.state, client, -1)
-    return with_state(without_empty_lists(with_members(situation, left)), process_counts=counts)
+    counted = with_state(situation, process_counts=_counted(situation.state, client, -1))
+    return repairs.without_empty_lists(with_members(counted, left))
 
 
 def _list(situation: Situation, client: str, model: Member) -> Situation:

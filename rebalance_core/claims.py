@@ -222,9 +222,8 @@ def _with_shares(
         ((row, column),) = parts
         return queues, row, column, np.ones(len(row))
     keys = np.concatenate([row * len(queues) + column for row, column in parts])
-    of_entries = np.concatenate(
-        [drawn[row] for drawn, (row, _) in zip(weights, parts, strict=True)]
-    )
+    likely = [drawn[row] for drawn, (row, _) in zip(weights, parts, strict=True)]
+    of_entries = np.concatenate(likely)
     distinct, entry = np.unique(keys, return_inverse=True)
     share = np.minimum(np.bincount(entry, of_entries, minlength=len(distinct)), 1.0)
     row, column = np.divmod(distinct, len(queues))

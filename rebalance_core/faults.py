@@ -160,9 +160,8 @@ def _is_seen(situation: Situation, fault: str) -> bool:
     subscribes to.
     """
     strangers = filter(is_stranger, situation.state.members)
-    return fault != repairs.SUBSCRIPTION_MISMATCH or any(
-        stranger.subscription_source != GROUP_TABLE for stranger in strangers
-    )
+    reported = any(member.subscription_source != GROUP_TABLE for member in strangers)
+    return reported or fault != repairs.SUBSCRIPTION_MISMATCH
 
 
 #: Faults without a finding that shows them, by state and coverage.
@@ -213,11 +212,8 @@ def _fault_of_each_id(
     The effect of a repair is computed for all of them together.
     """
     concerns, evidence = descriptions.DESCRIBE_ONE_ID[fault]
-    stacked = {
-        stacked_id.client_id: stacked_id
-        for stacked_id in find_stacked_ids(situation.state)
-        if concerns(stacked_id)
-    }
+    concerned = filter(concerns, find_stacked_ids(situation.state))
+    stacked = {stacked_id.client_id: stacked_id for stacked_id in concerned}
     of_ids = _findings_of_ids(stacked, situation, found)
     most = most_copies(sorted(situation.state.client_lists, key=attrgetter("broker")))
     harmful = [client_id for client_id in stacked if of_ids[client_id]]

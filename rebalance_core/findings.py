@@ -405,10 +405,8 @@ def _pulled_and_popped(state: State, processes: Processes, views: Views) -> Iter
     except AllocationError:
         return
     entries = zip(claims.row.tolist(), claims.column.tolist(), claims.share.tolist(), strict=True)
-    of_columns = grouped(
-        (column, _claimant(processes[row], share)) for row, column, share in entries
-    )
-    for column, claimants in sorted(of_columns.items()):
+    by_column = grouped((column, _claimant(processes[row], p)) for row, column, p in entries)
+    for column, claimants in sorted(by_column.items()):
         likely = 1.0 - prod((1.0 - one.probability) ** one.processes for one in claimants)
         certainty = CERTAIN if any(one.probability == 1.0 for one in claimants) else POSSIBLE
         yield Finding(DUPLICATE, claims.queues[column], certainty, likely, tuple(claimants))
@@ -456,10 +454,8 @@ def _findings(claims: Claims) -> Iterator[Finding]:
         rows, shares = claims.shares_of(columns)
         claiming = [claims.processes[row] for row in rows.tolist()]
         owners = count_owners(shares, [process.count for process in claiming])
-        kinds = (
-            (ORPHANED, owners.none, owners.surely_none),
-            (DUPLICATE, owners.several, owners.surely_several),
-        )
+        none = ORPHANED, owners.none, owners.surely_none
+        kinds = none, (DUPLICATE, owners.several, owners.surely_several)
         for number in ((owners.none > 0) | (owners.several > 0)).nonzero()[0].tolist():
             claimants = tuple(
                 _claimant(claiming[row], float(shares[row, number]))

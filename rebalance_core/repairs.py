@@ -288,9 +288,7 @@ def reach_brokers(situation: Situation) -> Situation:
     lost = lost_brokers(situation.state)
     listing = {entry.broker for entry in situation.state.client_lists}
     unreached = {(name, MASTER_ID) for _, name in situation.state.unreachable}
-    return unify_lists(
-        situation, {broker for broker in listing | unreached if broker[0] not in lost}
-    )
+    return unify_lists(situation, {one for one in listing | unreached if one[0] not in lost})
 
 
 def brokers_without_group(state: State) -> tuple[BrokerId, ...]:

@@ -288,6 +288,5 @@ def is_whole(value: Any) -> bool:
 
 def wrong(name: str, where: str, expected: str, value: Any) -> InvalidParameterError:
     """The error of a parameter of the strategy ``name``: what was expected and what came."""
-    return InvalidParameterError(
-        f"{name}: {where}: expected {expected}, got {value!r} ({type(value).__name__})"
-    )
+    came = f"{value!r} ({type(value).__name__})"
+    return InvalidParameterError(f"{name}: {where}: expected {expected}, got {came}")

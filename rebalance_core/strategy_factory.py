@@ -91,12 +91,11 @@ class Rooms:
         for named, room in (by_name or {}).items():
             if not isinstance(named, str) or not (room is None or isinstance(room, str)):
                 raise wrong(name, f"{key}[{named!r}]", "the name of a room", room)
+        where = f"{key}_patterns"
         if patterns is not None and not is_list(patterns):
-            raise wrong(name, f"{key}_patterns", 'a list of {"pattern", "room"}', patterns)
-        found = (
-            _room_pattern(name, f"{key}_patterns[{number}]", entry)
-            for number, entry in enumerate(patterns or ())
-        )
+            raise wrong(name, where, 'a list of {"pattern", "room"}', patterns)
+        numbered = enumerate(patterns or ())
+        found = (_room_pattern(name, f"{where}[{number}]", entry) for number, entry in numbered)
         return cls(dict(by_name or {}), tuple(found))
 
     def room_of(self, name: str) -> str | None:
@@ -285,20 +284,17 @@ def make_strategy(
     strategy = _VARIANTS.get((sdk, inner_name), STRATEGIES[inner_name])
     is_nearby = inner_name != name
     accepted = (*(MachineRoomNearby.parameters if is_nearby else ()), *strategy.parameters)
-    unknown = [key for key in given if key not in accepted]
+    unknown = ", ".join(repr(key) for key in given if key not in accepted)
     if unknown:
         listed = ", ".join(accepted) or "none"
-        raise InvalidParameterError(
-            f"{name}: unknown parameters {', '.join(map(repr, unknown))}; accepted: {listed}"
-        )
+        raise InvalidParameterError(f"{name}: unknown parameters {unknown}; accepted: {listed}")
     inner = strategy.from_params(given)
     if not is_nearby:
         return inner
     nearby = MachineRoomNearby.around(inner, given)
     if isinstance(inner, ByMachineRoom) and given.get("consumeridcs") is None:
-        raise MissingParameterError(
-            Text("{strategy} needs consumeridcs: expected a list, got none", strategy=name)
-        )
+        template = "{strategy} needs consumeridcs: expected a list, got none"
+        raise MissingParameterError(Text(template, strategy=name))
     return nearby
 
 

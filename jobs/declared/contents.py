@@ -33,10 +33,8 @@ class Fact(NamedTuple):
 
 
 SUBSCRIPTION_FIELDS = ("topic", "expression_type", "expression")
-SUBSCRIPTIONS = pa.list_(pa.struct([pa.field(name, pa.string()) for name in SUBSCRIPTION_FIELDS]))
-DOUBTFUL_TOPICS = pa.list_(
-    pa.struct([pa.field("topic", pa.string()), pa.field("percent", pa.int32())])
-)
+SUBSCRIPTIONS = pa.list_(pa.struct([(name, pa.string()) for name in SUBSCRIPTION_FIELDS]))
+DOUBTFUL_TOPICS = pa.list_(pa.struct([("topic", pa.string()), ("percent", pa.int32())]))
 
 #: All that is true of a member whatever the topic, and that makes a list another one. A further
 #: fact is declared here, where ``heartbeats`` gets it from, and in the core's ``Member``, which

@@ -313,11 +313,9 @@ def finding_id(
     >>> finding_id("c1", "G", "T", "broker-a", 0, "ORPHANED")
     '451f726011011044'
     """
-    identity = (
-        f'{{"cluster":{_quoted(cluster)},"consumer_group":{_quoted(consumer_group)},'
-        f'"topic":{_quoted(topic)},"broker_name":{_quoted(broker_name)},'
-        f'"queue_id":{queue_id},"kind":{_quoted(kind)}}}'
-    )
+    group = f'"cluster":{_quoted(cluster)},"consumer_group":{_quoted(consumer_group)}'
+    queue = f'"topic":{_quoted(topic)},"broker_name":{_quoted(broker_name)},"queue_id":{queue_id}'
+    identity = f'{{{group},{queue},"kind":{_quoted(kind)}}}'
     return hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
