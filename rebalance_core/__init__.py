@@ -24,6 +24,8 @@ from .client_id import ClientId as ClientId
 from .client_id import ClientIdFormat as ClientIdFormat
 from .client_id import parse_client_id as parse_client_id
 from .descriptions import normalise_expression as normalise_expression
+from .division import Division as Division
+from .division import divide as divide
 from .errors import AllocationError as AllocationError
 from .errors import ChangeError as ChangeError
 from .errors import InvalidParameterError as InvalidParameterError
@@ -46,8 +48,6 @@ from .prediction import what_if_of_group as what_if_of_group
 from .repairs import REPAIRS as REPAIRS
 from .repairs import Situation as Situation
 from .repairs import apply_repairs as apply_repairs
-from .shares import Division as Division
-from .shares import divide as divide
 from .state import ClientList as ClientList
 from .state import Member as Member
 from .state import RouteBroker as RouteBroker

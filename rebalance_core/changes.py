@@ -44,9 +44,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change in words, and the steps that it takes in a situation (none: it is so already).
+    """A change in words, which does one thing to each of its targets.
 
-    ``steps`` raises ChangeError where the situation does not allow it. ``seconds`` is how long it
+    ``targets`` gives for each step the arguments of ``apply``, and raises ChangeError where the
+    situation does not allow the change; those of them that have a slot in the template ``step`` are
+    in its words too. ``joins``: a client joins by it. ``seconds`` is how long it
     takes at most until every client knows of a step. A client that joins later starts with the new
     settings: ``for_newcomer`` says by its id what the change does to it, ``separates_ids`` that it
     has a separate id. ``sets_queues``: it gives a number of queues, which is meant of topics that
@@ -54,11 +56,24 @@ class Change:
     """
 
     text: str
-    steps: Callable[[Situation], tuple[Step, ...]]
+    step: str
+    apply: Callable[..., Situation]
+    targets: Callable[[Situation], Iterable[Mapping[str, Any]]]
+    joins: bool = False
     seconds: int = LIST_SECONDS
     for_newcomer: Callable[[str], Repair] | None = None
     separates_ids: bool = False
     sets_queues: bool = False
+
+    def steps(self, situation: Situation) -> tuple[Step, ...]:
+        """The steps that it takes in a situation (none: it is so already)."""
+        steps = []
+        for target in self.targets(situation):
+            values = for_slots(self.step, {"topic": situation.state.topic, **target})
+            words = agreeing(values.get("number", 1), self.step, **values)
+            joins = target["client"] if self.joins else None
+            steps.append(Step(words, partial(self.apply, **target), joins))
+        return tuple(steps)
 
 
 class Plan(NamedTuple):
@@ -120,31 +135,6 @@ def apply_change(situation: Situation, change: Change) -> Situation:
     return make_plan(situation, [change]).after
 
 
-def _stepwise(
-    text: str,
-    step: str,
-    apply: Callable[..., Situation],
-    targets: Callable[[Situation], Iterable[Mapping[str, Any]]],
-    joins: str | None = None,
-    **more: Any,
-) -> Change:
-    """A change that does one thing to each of its targets.
-
-    ``targets`` gives for each step the arguments of ``apply``; those of them that have a slot in
-    the template ``step`` are in its words too.
-    """
-
-    def step_for(target: Mapping[str, Any], topic: str) -> Step:
-        values = for_slots(step, {"topic": topic, **target})
-        words = agreeing(values.get("number", 1), step, **values)
-        return Step(words, partial(apply, **target), joins)
-
-    def steps(situation: Situation) -> tuple[Step, ...]:
-        return tuple(step_for(row, situation.state.topic) for row in targets(situation))
-
-    return Change(text, steps, **more)
-
-
 def leave(client_id: str) -> Change:
     """A process with this client id leaves: of copies, the one that the lists have last.
 
@@ -157,7 +147,7 @@ def leave(client_id: str) -> Change:
         return [{"client": client_id}]
 
     text = Text("{client} leaves", client=client_id)
-    return _stepwise(text, "{client} has left", _unlist, targets)
+    return Change(text, "{client} has left", _unlist, targets)
 
 
 def join(client_id: str) -> Change:
@@ -174,7 +164,7 @@ def join(client_id: str) -> Change:
         return [{"client": client_id, "model": _model(situation.state, client_id)}]
 
     text = Text("{client} joins", client=client_id)
-    return _stepwise(text, "{client} has joined", _list, targets, joins=client_id)
+    return Change(text, "{client} has joined", _list, targets, joins=True)
 
 
 def separate_ids() -> Change:
@@ -190,7 +180,7 @@ def separate_ids() -> Change:
 
     text = Text("every process of the group has its own id")
     step = "process {number} of {client} has its own id"
-    return _stepwise(text, step, _part, targets, separates_ids=True)
+    return Change(text, step, _part, targets, separates_ids=True)
 
 
 def use_strategy(name: str, params: Mapping[str, Any] | None = None) -> Change:
@@ -216,7 +206,7 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None) -> Change:
             if before[client_id] != after[client_id]:
                 yield {"client": client_id, "strategy": name}
 
-    return _stepwise(
+    return Change(
         Text("every client uses {strategy}", strategy=name),
         "{client} uses {strategy}",
         use,
@@ -240,7 +230,7 @@ def subscribe_all() -> Change:
         return [{"client": client_id, "expression": most_used} for client_id in sorted(others)]
 
     text = Text("every member subscribes to the topic, by one filter")
-    return _stepwise(text, "{client} subscribes to {topic} as the others do", _subscribe, targets)
+    return Change(text, "{client} subscribes to {topic} as the others do", _subscribe, targets)
 
 
 def add_broker(broker_name: str, queues: int) -> Change:
@@ -260,7 +250,7 @@ def add_broker(broker_name: str, queues: int) -> Change:
     template = "{broker} is added with {number:,} [queue|queues]"
     text = agreeing(queues, template, broker=broker_name, number=queues)
     step = "{nameserver} gives {broker} with {number:,} [queue|queues]"
-    return _stepwise(text, step, _add_broker, targets, seconds=ROUTE_SECONDS, sets_queues=True)
+    return Change(text, step, _add_broker, targets, seconds=ROUTE_SECONDS, sets_queues=True)
 
 
 def remove_broker(broker_name: str) -> Change:
@@ -274,7 +264,7 @@ def remove_broker(broker_name: str) -> Change:
 
     text = Text("{broker} is removed", broker=broker_name)
     step = "{nameserver} gives no {broker}"
-    return _stepwise(text, step, _remove_broker, targets, seconds=ROUTE_SECONDS)
+    return Change(text, step, _remove_broker, targets, seconds=ROUTE_SECONDS)
 
 
 def resize(queues: int, broker_name: str | None = None) -> Change:
@@ -300,7 +290,7 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
     broker = broker_name or Text("every broker")
     text = agreeing(queues, template, broker=broker, number=queues)
     step = "{broker} has {number:,} [queue|queues]"
-    return _stepwise(text, step, _resize, targets, seconds=ROUTE_SECONDS, sets_queues=True)
+    return Change(text, step, _resize, targets, seconds=ROUTE_SECONDS, sets_queues=True)
 
 
 def unify_list(broker_name: str) -> Change:
@@ -316,7 +306,7 @@ def unify_list(broker_name: str) -> Change:
 
     step = "{broker} lists every member"
     text = Text(step, broker=broker_name)
-    return _stepwise(text, step, lambda there, only, **_: unify_lists(there, only), targets)
+    return Change(text, step, lambda there, only, **_: unify_lists(there, only), targets)
 
 
 def mend(fault: str) -> Change:
@@ -329,7 +319,7 @@ def mend(fault: str) -> Change:
 
     step = "{fault} is mended"
     text = Text(step, fault=fault)
-    return _stepwise(text, step, lambda there, fault: REPAIRS[fault](there), targets)
+    return Change(text, step, lambda there, fault: REPAIRS[fault](there), targets)
 
 
 # ------------------------------------------------------------------ the steps

@@ -289,8 +289,10 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     # Another process with the id of one that does not subscribe does.
     shared = {m.client_id for m in situation.state.members if m.subscribed}.intersection(strangers)
     if others := [stranger for stranger in strangers if stranger not in shared]:
-        what = "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
-        evidence.append(_about_clients(others, what, topic=topic))
+        sentence = (
+            "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
+        )
+        evidence.append(_about_clients(others, sentence, topic=topic))
     if shared:
         template = (
             "[a process|processes] of {clients} [does|do] not subscribe to {topic} and still "

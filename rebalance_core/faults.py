@@ -17,12 +17,12 @@ from typing import Any
 
 from . import descriptions, findings, repairs
 from .causes import Causes, Cure
+from .division import Move, find_moves
 from .english import joined
 from .findings import Evaluation, Finding, evaluate
 from .message_queue import MessageQueue, is_own_retry_topic, sort_client_ids
 from .processes import find_processes, find_stacked_ids
 from .repairs import Situation, is_stranger, most_copies, part_copies
-from .shares import Move, find_moves
 from .state import GROUP_TABLE, State
 from .strategy import original_and_copy
 from .views import readable_queues

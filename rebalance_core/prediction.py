@@ -19,12 +19,12 @@ from typing import TypeAlias, TypeVar
 
 from . import findings
 from .changes import LIST_SECONDS, Change, Step, make_plan
+from .division import Move, ProcessKey, find_moves, queues_of_processes, shown_id
 from .errors import ChangeError
 from .findings import DUPLICATE, ORPHANED, Evaluation, FindingKey, evaluate
 from .grouping import grouped
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .repairs import Situation
-from .shares import Move, ProcessKey, find_moves, queues_of_processes, shown_id
 from .strategy import copy_id
 from .strategy_rules import as_held
 from .views import readable_by_some

@@ -27,7 +27,7 @@ from .state import (
 )
 from .strategies import ByConfig, ByMachineRoom
 from .strategy import AllocationStrategy, copy_id
-from .strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
+from .strategy_rules import Override, StrategyRules, overridden
 from .views import BrokerId, asked_brokers, readable_by_some, readable_queues
 
 DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
@@ -431,8 +431,6 @@ def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrateg
 
 
 _Kind = TypeVar("_Kind", bound=AllocationStrategy)
-#: The strategy that a client uses instead, by its id and what it uses now.
-_Override = Callable[[str, AllocationStrategy], AllocationStrategy]
 
 
 def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
@@ -441,21 +439,9 @@ def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     return {client_id: strategy for client_id, strategy in in_use if isinstance(strategy, kind)}
 
 
-def _with_strategies(situation: Situation, override: _Override) -> Situation:
+def _with_strategies(situation: Situation, override: Override) -> Situation:
     """The situation in which clients use other strategies, by their id and what they use now."""
     return replace(situation, rules=overridden(situation.rules, override))
-
-
-def overridden(rules: StrategyRules, override: _Override) -> StrategyRules:
-    """The rules by which clients whose strategy is known use another one."""
-
-    def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
-        now = rules.resolve(client)
-        if now.strategy is None:
-            return now
-        return replace(now, strategy=override(client.client_id, now.strategy))
-
-    return ChangedRules(rules, answer)
 
 
 #: Repairs in the order in which they are tried and shown: the plainest explanation first.

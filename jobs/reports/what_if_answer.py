@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import rebalance_core as core
 from rebalance_core import Division, WhatIf
 from rebalance_core.descriptions import ASSIGN_EACH_ONCE, taken_by
+from rebalance_core.division import shown_id
 from rebalance_core.english import (
     MOST_NAMES,
     agreeing,
@@ -27,7 +28,6 @@ from rebalance_core.prediction import (
     OWNERS_NOT_KNOWN,
     READERS_NOT_LISTED,
 )
-from rebalance_core.shares import shown_id
 from rebalance_core.texts import Text
 from rebalance_core.views import readable_by_some
 

@@ -28,7 +28,7 @@ TEMPLATES = {
     "_about_clients": (1,),
     "_describe_members": (1, 2),
     "_who_uses": (1,),
-    "_stepwise": (1,),
+    "Change": (1,),
     "joined": (1, "template"),
 }
 #: By function the arguments that are a noun, with its plural where it has one of its own.

@@ -37,7 +37,7 @@ GIVEN = {
     ("jobs/reports/words.py", "kind.title"),
     ("jobs/config/settings.py", "ENGLISH.code"),
     ("jobs/config/settings.py", "self.language"),
-    ("rebalance_core/changes.py", "step"),
+    ("rebalance_core/changes.py", "self.step"),
     ("rebalance_core/client_id.py", "kind.value"),
     ("rebalance_core/descriptions.py", "what_to_do"),
     ("rebalance_core/english.py", "counted(singular, plural)"),

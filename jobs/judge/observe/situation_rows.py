@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from rebalance_core import ClientList, Member, RouteBroker, StrategyRules, TopicRoute
 from rebalance_core.findings import most_queues
 from rebalance_core.processes import strategies_of
-from rebalance_core.repairs import overridden
 from rebalance_core.strategy import AllocationStrategy, original_id
 from rebalance_core.strategy_factory import strategy_of
+from rebalance_core.strategy_rules import overridden
 from rebalance_core.views import possible_views, readable_queues
 
 from ...engines.pieces import pack_value, unpack_value
@@ -134,15 +134,13 @@ def rules_of(row: SituationRow, rules: StrategyRules) -> StrategyRules:
     """
     if row.strategy is None:
         return rules
-    rules = rules.using(strategy_of(row.strategy, row.parameters))
+    most = strategy_of(row.strategy, row.parameters)
     others = {
         client_id: strategy_of(other_strategy["strategy"], other_strategy["parameters"])
         for other_strategy in row.other_strategies
         for client_id in other_strategy["client_ids"]
     }
-    if not others:
-        return rules
-    return overridden(rules, lambda client_id, most: others.get(original_id(client_id), most))
+    return overridden(rules, lambda client_id, _: others.get(original_id(client_id), most))
 
 
 #: A strategy, its parameters as JSON, and who uses it.
