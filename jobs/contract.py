@@ -123,9 +123,7 @@ def _fits(came: Any, expected: pa.DataType) -> bool:
         return _is_list(came) and _fits(came.value_type, expected.value_type)
     if pa.types.is_struct(expected):
         there = {field.name: field.type for field in came} if pa.types.is_struct(came) else {}
-        return all(
-            field.name in there and _fits(there[field.name], field.type) for field in expected
-        )
+        return all(part.name in there and _fits(there[part.name], part.type) for part in expected)
     if _has_no_zone(came):
         return False
     are_integers = pa.types.is_integer(came) and pa.types.is_integer(expected)

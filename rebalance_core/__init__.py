@@ -24,6 +24,8 @@ from .client_id import ClientId as ClientId
 from .client_id import ClientIdFormat as ClientIdFormat
 from .client_id import parse_client_id as parse_client_id
 from .descriptions import normalise_expression as normalise_expression
+from .division import Division as Division
+from .division import divide as divide
 from .errors import AllocationError as AllocationError
 from .errors import ChangeError as ChangeError
 from .errors import InvalidParameterError as InvalidParameterError
@@ -35,8 +37,6 @@ from .faults import find_faults as find_faults
 from .findings import Evaluation as Evaluation
 from .findings import Finding as Finding
 from .findings import evaluate as evaluate
-from .loads import Division as Division
-from .loads import divide as divide
 from .message_queue import MessageQueue as MessageQueue
 from .message_queue import java_string_key as java_string_key
 from .message_queue import sort_client_ids as sort_client_ids
@@ -53,7 +53,7 @@ from .state import Member as Member
 from .state import RouteBroker as RouteBroker
 from .state import State as State
 from .state import TopicRoute as TopicRoute
-from .strategies.base import AllocationStrategy as AllocationStrategy
-from .strategies.factory import make_strategy as make_strategy
+from .strategy import AllocationStrategy as AllocationStrategy
+from .strategy_factory import make_strategy as make_strategy
 from .strategy_rules import StrategyRule as StrategyRule
 from .strategy_rules import StrategyRules as StrategyRules

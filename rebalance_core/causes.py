@@ -10,22 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations
 
-from .findings import AUDITED, Evaluation, Finding, FindingKind, evaluate
-from .message_queue import MessageQueue
+from .findings import AUDITED, Evaluation, Finding, FindingKey, evaluate
 from .repairs import REPAIRS, Situation, apply_repairs
 
 #: No repair, alone or together, clears the finding.
 UNEXPLAINED = "UNEXPLAINED"
 #: The group has no member at all: nothing to recompute.
 GROUP_OFFLINE = "GROUP_OFFLINE"
-
-FindingKey = tuple[FindingKind, MessageQueue]
-
-
-def key_of(finding: Finding) -> FindingKey:
-    """The identity of a finding before and after a repair."""
-    return finding.kind, finding.queue
-
 
 #: Faults that are mended together; one, where it suffices alone.
 Cure = tuple[str, ...]
@@ -44,7 +35,7 @@ class Causes:
 
     def names(self, finding: Finding) -> tuple[str, ...]:
         """The causes of a finding, each once."""
-        return tuple(dict.fromkeys(chain.from_iterable(self.cures[key_of(finding)])))
+        return tuple(dict.fromkeys(chain.from_iterable(self.cures[finding.key])))
 
 
 def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
@@ -52,12 +43,11 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
 
     Each set of repairs is evaluated at most once, and only those that change something.
     """
-    findings = [key_of(finding) for finding in evaluation.findings]
-    if not findings:
+    before = _probabilities(evaluation)
+    if not before:
         return Causes({}, {})
     if evaluation.processes == 0:
-        return Causes(dict.fromkeys(findings, ((GROUP_OFFLINE,),)), {})
-    before = _probabilities(evaluation)
+        return Causes(dict.fromkeys(before, ((GROUP_OFFLINE,),)), {})
     applicable = [fault for fault, repair in REPAIRS.items() if repair(situation) is not situation]
 
     @cache
@@ -72,7 +62,7 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
         return _Outcome(cleared, mends, after if cleared else None)
 
     def cures_of(finding: FindingKey) -> tuple[Cure, ...]:
-        alone = tuple((each,) for each in applicable if finding in outcome((each,)).cleared)
+        alone = tuple((fault,) for fault in applicable if finding in outcome((fault,)).cleared)
         if alone:
             return tuple(cure for cure in alone if outcome(cure).mends) or alone
         for size in range(2, len(applicable) + 1):
@@ -81,7 +71,7 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
                     return (together,)
         return ((UNEXPLAINED,),)
 
-    cures = {finding: cures_of(finding) for finding in findings}
+    cures = {finding: cures_of(finding) for finding in before}
     used = dict.fromkeys(chain.from_iterable(cures.values()))
     proved = (cure for cure in used if cure != (UNEXPLAINED,))
     return Causes(cures, {cure: after for cure in proved if (after := outcome(cure).after)})
@@ -92,7 +82,7 @@ _ROUNDING = 1e-9
 
 
 def _probabilities(evaluation: Evaluation) -> dict[FindingKey, float]:
-    return {key_of(finding): finding.probability for finding in evaluation.findings}
+    return {finding.key: finding.probability for finding in evaluation.findings}
 
 
 @dataclass(frozen=True, slots=True)

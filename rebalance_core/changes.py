@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
+from . import repairs
 from .english import agreeing, named_broker
 from .errors import ChangeError, MissingParameterError, near_names
 from .processes import find_processes, processes_behind
 from .repairs import REPAIRS, Repair, Situation, unify_lists, with_brokers, with_members, with_state
 from .state import BROADCASTING, ClientList, Member, ProcessCount, RouteBroker, State
-from .strategies.base import copy_id, original_id
-from .strategies.factory import make_strategy
+from .strategy import copy_id, original_id
+from .strategy_factory import make_strategy
 from .strategy_rules import StrategyRule, StrategyRules, prescribe
 from .texts import Text, for_slots
 
@@ -43,9 +44,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change in words, and the steps that it takes in a situation (none: it is so already).
+    """A change in words, which does one thing to each of its targets.
 
-    ``steps`` raises ChangeError where the situation does not allow it. ``seconds`` is how long it
+    ``targets`` gives for each step the arguments of ``apply``, and raises ChangeError where the
+    situation does not allow the change; those of them that have a slot in the template ``step`` are
+    in its words too. ``joins``: a client joins by it. ``seconds`` is how long it
     takes at most until every client knows of a step. A client that joins later starts with the new
     settings: ``for_newcomer`` says by its id what the change does to it, ``separates_ids`` that it
     has a separate id. ``sets_queues``: it gives a number of queues, which is meant of topics that
@@ -53,11 +56,24 @@ class Change:
     """
 
     text: str
-    steps: Callable[[Situation], tuple[Step, ...]]
+    step: str
+    apply: Callable[..., Situation]
+    targets: Callable[[Situation], Iterable[Mapping[str, Any]]]
+    joins: bool = False
     seconds: int = LIST_SECONDS
     for_newcomer: Callable[[str], Repair] | None = None
     separates_ids: bool = False
     sets_queues: bool = False
+
+    def steps(self, situation: Situation) -> tuple[Step, ...]:
+        """The steps that it takes in a situation (none: it is so already)."""
+        steps = []
+        for target in self.targets(situation):
+            values = for_slots(self.step, {"topic": situation.state.topic, **target})
+            words = agreeing(values.get("number", 1), self.step, **values)
+            joins = target["client"] if self.joins else None
+            steps.append(Step(words, partial(self.apply, **target), joins))
+        return tuple(steps)
 
 
 class Plan(NamedTuple):
@@ -119,31 +135,6 @@ def apply_change(situation: Situation, change: Change) -> Situation:
     return make_plan(situation, [change]).after
 
 
-def _stepwise(
-    text: str,
-    step: str,
-    apply: Callable[..., Situation],
-    targets: Callable[[Situation], Iterable[Mapping[str, Any]]],
-    joins: str | None = None,
-    **more: Any,
-) -> Change:
-    """A change that does one thing to each of its targets.
-
-    ``targets`` gives for each step the arguments of ``apply``; those of them that have a slot in
-    the template ``step`` are in its words too.
-    """
-
-    def step_for(target: Mapping[str, Any], topic: str) -> Step:
-        values = for_slots(step, {"topic": topic, **target})
-        words = agreeing(values.get("number", 1), step, **values)
-        return Step(words, partial(apply, **target), joins)
-
-    def steps(situation: Situation) -> tuple[Step, ...]:
-        return tuple(step_for(row, situation.state.topic) for row in targets(situation))
-
-    return Change(text, steps, **more)
-
-
 def leave(client_id: str) -> Change:
     """A process with this client id leaves: of copies, the one that the lists have last.
 
@@ -156,7 +147,7 @@ def leave(client_id: str) -> Change:
         return [{"client": client_id}]
 
     text = Text("{client} leaves", client=client_id)
-    return _stepwise(text, "{client} has left", _unlist, targets)
+    return Change(text, "{client} has left", _unlist, targets)
 
 
 def join(client_id: str) -> Change:
@@ -173,7 +164,7 @@ def join(client_id: str) -> Change:
         return [{"client": client_id, "model": _model(situation.state, client_id)}]
 
     text = Text("{client} joins", client=client_id)
-    return _stepwise(text, "{client} has joined", _list, targets, joins=client_id)
+    return Change(text, "{client} has joined", _list, targets, joins=True)
 
 
 def separate_ids() -> Change:
@@ -189,7 +180,7 @@ def separate_ids() -> Change:
 
     text = Text("every process of the group has its own id")
     step = "process {number} of {client} has its own id"
-    return _stepwise(text, step, _part, targets, separates_ids=True)
+    return Change(text, step, _part, targets, separates_ids=True)
 
 
 def use_strategy(name: str, params: Mapping[str, Any] | None = None) -> Change:
@@ -215,7 +206,7 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None) -> Change:
             if before[client_id] != after[client_id]:
                 yield {"client": client_id, "strategy": name}
 
-    return _stepwise(
+    return Change(
         Text("every client uses {strategy}", strategy=name),
         "{client} uses {strategy}",
         use,
@@ -233,13 +224,13 @@ def subscribe_all() -> Change:
     def targets(situation: Situation) -> list[dict[str, str | None]]:
         members = [member for member in situation.state.members if not member.chooses_queues]
         users = Counter(m.expression for m in members if m.subscribed and m.expression)
-        most_used = min(users, key=lambda each: (-users[each], each), default=None)
+        most_used = min(users, key=lambda filter_: (-users[filter_], filter_), default=None)
         filters = (None, most_used)
         others = {m.client_id for m in members if not m.subscribed or m.expression not in filters}
         return [{"client": client_id, "expression": most_used} for client_id in sorted(others)]
 
     text = Text("every member subscribes to the topic, by one filter")
-    return _stepwise(text, "{client} subscribes to {topic} as the others do", _subscribe, targets)
+    return Change(text, "{client} subscribes to {topic} as the others do", _subscribe, targets)
 
 
 def add_broker(broker_name: str, queues: int) -> Change:
@@ -259,7 +250,7 @@ def add_broker(broker_name: str, queues: int) -> Change:
     template = "{broker} is added with {number:,} [queue|queues]"
     text = agreeing(queues, template, broker=broker_name, number=queues)
     step = "{nameserver} gives {broker} with {number:,} [queue|queues]"
-    return _stepwise(text, step, _add_broker, targets, seconds=ROUTE_SECONDS, sets_queues=True)
+    return Change(text, step, _add_broker, targets, seconds=ROUTE_SECONDS, sets_queues=True)
 
 
 def remove_broker(broker_name: str) -> Change:
@@ -273,7 +264,7 @@ def remove_broker(broker_name: str) -> Change:
 
     text = Text("{broker} is removed", broker=broker_name)
     step = "{nameserver} gives no {broker}"
-    return _stepwise(text, step, _remove_broker, targets, seconds=ROUTE_SECONDS)
+    return Change(text, step, _remove_broker, targets, seconds=ROUTE_SECONDS)
 
 
 def resize(queues: int, broker_name: str | None = None) -> Change:
@@ -299,7 +290,7 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
     broker = broker_name or Text("every broker")
     text = agreeing(queues, template, broker=broker, number=queues)
     step = "{broker} has {number:,} [queue|queues]"
-    return _stepwise(text, step, _resize, targets, seconds=ROUTE_SECONDS, sets_queues=True)
+    return Change(text, step, _resize, targets, seconds=ROUTE_SECONDS, sets_queues=True)
 
 
 def unify_list(broker_name: str) -> Change:
@@ -315,7 +306,7 @@ def unify_list(broker_name: str) -> Change:
 
     step = "{broker} lists every member"
     text = Text(step, broker=broker_name)
-    return _stepwise(text, step, lambda there, only, **_: unify_lists(there, only), targets)
+    return Change(text, step, lambda there, only, **_: unify_lists(there, only), targets)
 
 
 def mend(fault: str) -> Change:
@@ -328,7 +319,7 @@ def mend(fault: str) -> Change:
 
     step = "{fault} is mended"
     text = Text(step, fault=fault)
-    return _stepwise(text, step, lambda there, fault: REPAIRS[fault](there), targets)
+    return Change(text, step, lambda there, fault: REPAIRS[fault](there), targets)
 
 
 # ------------------------------------------------------------------ the steps
@@ -339,21 +330,15 @@ def _unlist(situation: Situation, client: str) -> Situation:
 
     With the last process behind an id its stale channels go as well.
     """
-    state = situation.state
-    is_last = processes_behind(state).get(client) == 1
+    is_last = processes_behind(situation.state).get(client) == 1
 
-    def left(entry: ClientList) -> tuple[Member, ...]:
+    def left(entry: ClientList) -> Iterator[Member]:
         at = [n for n, member in enumerate(entry.members) if member.client_id == client]
-        gone = set(at if is_last else at[-1:])
-        return tuple(member for n, member in enumerate(entry.members) if n not in gone)
+        gone = at if is_last else at[-1:]
+        return (member for n, member in enumerate(entry.members) if n not in gone)
 
-    lists = [replace(entry, members=left(entry)) for entry in state.client_lists]
-    return with_state(
-        situation,
-        client_lists=tuple(entry for entry in lists if entry.members),
-        offline_brokers=(*state.offline_brokers, *(e.broker for e in lists if not e.members)),
-        process_counts=_counted(state, client, -1),
-    )
+    counted = with_state(situation, process_counts=_counted(situation.state, client, -1))
+    return repairs.without_empty_lists(with_members(counted, left))
 
 
 def _list(situation: Situation, client: str, model: Member) -> Situation:
@@ -372,14 +357,14 @@ def _list(situation: Situation, client: str, model: Member) -> Situation:
 
 
 def _counted(
-    state: State, client_id: str, more: int, because: str | None = None
+    state: State, client_id: str, more: int, because: str = ""
 ) -> tuple[ProcessCount, ...]:
     """The counts of processes with so many more of this id: where it has one, or with a reason."""
     processes = processes_behind(state).get(client_id, 0) + more
     counts = {counted.client_id: counted for counted in state.process_counts}
     of_id = counts.pop(client_id, None)
-    why = because or (of_id.because if of_id else None)
-    if why is not None and processes > 1:
+    why = because or (of_id.because if of_id else "")
+    if processes > 1 and (because or of_id):
         counts[client_id] = ProcessCount(client_id, processes, why)
     return tuple(counts.values())
 
@@ -401,9 +386,8 @@ def _part(situation: Situation, client: str, number: int, is_last: bool) -> Situ
 
 def _subscribe(situation: Situation, client: str, expression: str | None) -> Situation:
     def subscribed(member: Member) -> Member:
-        if member.client_id != client or member.chooses_queues:
-            return member
-        return member._replace(subscribed=True, expression=expression)
+        is_it = member.client_id == client and not member.chooses_queues
+        return member._replace(subscribed=True, expression=expression) if is_it else member
 
     return with_members(situation, lambda entry: map(subscribed, entry.members))
 
@@ -419,10 +403,10 @@ def _add_broker(situation: Situation, nameserver: str, broker: str, number: int)
 
 
 def _remove_broker(situation: Situation, nameserver: str, broker: str) -> Situation:
-    left = with_brokers(
-        situation, lambda brokers: (b for b in brokers if b.broker_name != broker), nameserver
-    )
-    return _rerouted(left, broker)
+    def left(brokers: Iterable[RouteBroker]) -> Iterator[RouteBroker]:
+        return (there for there in brokers if there.broker_name != broker)
+
+    return _rerouted(with_brokers(situation, left, nameserver), broker)
 
 
 def _rerouted(situation: Situation, broker_name: str) -> Situation:
@@ -458,7 +442,7 @@ def _strategies(situation: Situation) -> dict[str, list[object]]:
     """The strategies of each client id's processes that take part; or why one was not found."""
     found: dict[str, list[object]] = {}
     for process in find_processes(situation.state, situation.rules):
-        if process.takes_part and not process.broadcasting:
+        if process.divides:
             resolved = process.strategy
             found.setdefault(process.client_id, []).append(resolved.strategy or resolved.unknown)
     return found

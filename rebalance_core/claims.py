@@ -12,17 +12,20 @@ When every view is the same every c is 0 or 1, and so are both probabilities.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .message_queue import MessageQueue, sort_message_queues
-from .processes import Process
+from .processes import Process, Processes
 from .state import MASTER_ID, State
-from .strategies.base import NOTHING, AllocationStrategy
+from .strategy import NOTHING, AllocationStrategy
 from .views import View
+
+_Numbers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +42,15 @@ class Claims:
     """
 
     queues: tuple[MessageQueue, ...]
-    processes: tuple[Process, ...]
+    processes: Processes
     views: tuple[View, ...]
-    positions: tuple[tuple[NDArray[np.int64], ...], ...]
+    positions: tuple[tuple[_Numbers, ...], ...]
     weights: NDArray[np.float64]
-    row: NDArray[np.int64]
-    column: NDArray[np.int64]
+    row: _Numbers
+    column: _Numbers
     share: NDArray[np.float64]
 
-    def shares_of(
-        self, columns: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def shares_of(self, columns: _Numbers) -> tuple[_Numbers, NDArray[np.float64]]:
         """The part of c that has these columns (ascending), and the rows that are not all 0 in it.
 
         The numbers of those rows come first.
@@ -60,7 +61,7 @@ class Claims:
         shares[row, np.searchsorted(columns, self.column[here])] = self.share[here]
         return rows, shares
 
-    def doubtful_columns(self) -> NDArray[np.int64]:
+    def doubtful_columns(self) -> _Numbers:
         """The queues that are not claimed by just one process, for certain."""
         counts = np.array([process.count for process in self.processes], dtype=np.float64)
         claims = np.bincount(self.column, minlength=len(self.queues))
@@ -91,20 +92,20 @@ def compute_claims(views: Sequence[View], processes: Sequence[Process], state: S
     """
     views, processes, replicas = tuple(views), tuple(processes), _replicas_asked(views)
     away = state.without_master
-    of_views = (_positions(view, processes, replicas, away) for view in views)
+    positions = tuple(tuple(_positions(view, processes, replicas, away)) for view in views)
     weights = _weights(views, processes, state.rerouted, replicas)
-    claims = _with_shares(views, processes, tuple(map(tuple, of_views)), weights)
+    queues, row, column, share = _with_shares(views, processes, positions, weights)
     # A claim is as likely as the process subscribes.
-    subscribing = np.array([process.share for process in processes])
-    return replace(claims, share=claims.share * subscribing[claims.row])
+    share = share * np.array([process.share for process in processes])[row]
+    return Claims(queues, processes, views, positions, weights, row, column, share)
 
 
 def _positions(
     view: View, processes: Sequence[Process], replicas: _Replicas, without_master: Collection[str]
-) -> Iterator[NDArray[np.int64]]:
+) -> Iterator[_Numbers]:
     """The positions that each process takes in a view's queues."""
     every = np.arange(len(view.queues))
-    by_strategy: dict[AllocationStrategy, dict[str, NDArray[np.int64]]] = {}
+    by_strategy: dict[AllocationStrategy, dict[str, _Numbers]] = {}
     for process in processes:
         strategy = process.strategy.strategy
         if not process.takes_part:
@@ -129,7 +130,7 @@ def _positions(
 
 def _weights(
     views: tuple[View, ...],
-    processes: tuple[Process, ...],
+    processes: Processes,
     rerouted: Collection[str],
     replicas: _Replicas,
 ) -> NDArray[np.float64]:
@@ -156,7 +157,7 @@ def _weights(
     return weights
 
 
-def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -> tuple[str, ...]:
+def _deciding_brokers(views: tuple[View, ...], processes: Processes) -> tuple[str, ...]:
     """The brokers that show which nameserver a process asks.
 
     A client forgets a broker that no route of it names (``MQClientInstance.cleanOfflineBroker``
@@ -166,9 +167,8 @@ def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -
     """
     of_views = list(map(_brokers_of, views))
     of_some = frozenset().union(*of_views).difference(frozenset.intersection(*of_views))
-    shows = frozenset[str]().union(
-        *[view.brokers for view in views], *[process.unreachable for process in processes]
-    )
+    given = (view.brokers for view in views)
+    shows = frozenset(chain(*given, *(process.unreachable for process in processes)))
     return tuple(sorted(of_some & shows))
 
 
@@ -205,23 +205,25 @@ def _brokers_of(view: View) -> frozenset[str]:
 
 def _with_shares(
     views: tuple[View, ...],
-    processes: tuple[Process, ...],
-    positions: tuple[tuple[NDArray[np.int64], ...], ...],
+    processes: Processes,
+    positions: tuple[tuple[_Numbers, ...], ...],
     weights: NDArray[np.float64],
-) -> Claims:
+) -> tuple[tuple[MessageQueue, ...], _Numbers, _Numbers, NDArray[np.float64]]:
+    """The queues, and row, column and share of all that is not 0 in c: see ``Claims``."""
     queues = views[0].queues
-    columns: list[NDArray[np.int64] | None] = [None] * len(views)
+    columns: list[_Numbers | None] = [None] * len(views)
     if any(view.queues is not queues and view.queues != queues for view in views):
         queues = tuple(sort_message_queues(set().union(*(view.queues for view in views))))
         index = {queue: number for number, queue in enumerate(queues)}
         columns = [np.array([index[q] for q in view.queues], np.int64) for view in views]
     sharing = [row for row, process in enumerate(processes) if not process.broadcasting]
-    parts = [_entries(each, sharing, at) for each, at in zip(positions, columns, strict=True)]
+    parts = [_entries(taken, sharing, at) for taken, at in zip(positions, columns, strict=True)]
     if len(views) == 1:
         ((row, column),) = parts
-        return Claims(queues, processes, views, positions, weights, row, column, np.ones(len(row)))
+        return queues, row, column, np.ones(len(row))
     keys = np.concatenate([row * len(queues) + column for row, column in parts])
-    of_entries = np.concatenate([each[row] for each, (row, _) in zip(weights, parts, strict=True)])
+    likely = [drawn[row] for drawn, (row, _) in zip(weights, parts, strict=True)]
+    of_entries = np.concatenate(likely)
     distinct, entry = np.unique(keys, return_inverse=True)
     share = np.minimum(np.bincount(entry, of_entries, minlength=len(distinct)), 1.0)
     row, column = np.divmod(distinct, len(queues))
@@ -229,14 +231,12 @@ def _with_shares(
     claimed_under = np.bincount(entry, of_entries > 0, minlength=len(distinct))
     share[claimed_under == (weights > 0).sum(axis=0)[row]] = 1.0
     drawn = share > 0
-    return Claims(
-        queues, processes, views, positions, weights, row[drawn], column[drawn], share[drawn]
-    )
+    return queues, row[drawn], column[drawn], share[drawn]
 
 
 def _entries(
-    of_view: Sequence[NDArray[np.int64]], sharing: Sequence[int], columns: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    of_view: Sequence[_Numbers], sharing: Sequence[int], columns: _Numbers | None
+) -> tuple[_Numbers, _Numbers]:
     """Row and column of all that the sharing processes claim under one view."""
     taken = [of_view[row] for row in sharing]
     row = np.repeat(np.array(sharing, dtype=np.int64), [len(claimed) for claimed in taken])

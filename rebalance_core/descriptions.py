@@ -7,21 +7,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import attrgetter, or_
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from . import repairs
 from .causes import GROUP_OFFLINE, UNEXPLAINED
 from .english import MOST_NAMES, agreeing, count, joined, list_of, named_broker, queues_in_words
-from .findings import DUPLICATE, ORPHANED, Finding, offline_share
+from .findings import CERTAIN, DUPLICATE, ORPHANED, Finding, offline_share
 from .grouping import grouped
-from .latent import Harm
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import NOT_YET_KNOWN, StackedId, silent_members
 from .repairs import Situation, is_stranger, lists_of_topic
 from .state import BROADCASTING, GROUP_TABLE, NO_FILTER, SURE, Member, State, TopicRoute
-from .strategies.base import AllocationStrategy
-from .strategies.by_machine_room import MachineRoomUnfiltered
-from .strategies.sdk import Sdk, sdk_of
+from .strategies import MachineRoomUnfiltered
+from .strategy import AllocationStrategy, Sdk, sdk_of
 from .texts import Text, TextValue, for_slots
 from .views import BrokerId, asked_brokers
 
@@ -40,6 +38,9 @@ class Description(NamedTuple):
     remedy: str
     client_ids: tuple[str, ...] = ()
     broker_names: tuple[str, ...] = ()
+
+
+_Describe: TypeAlias = Callable[[Situation, list[Finding]], Description]
 
 
 def queue_ranges(queues: Iterable[MessageQueue]) -> str:
@@ -66,6 +67,10 @@ def _sentences(*parts: str) -> str:
     return joined(part for part in parts if part)
 
 
+def _queues(findings: Iterable[Finding], kind: str) -> set[MessageQueue]:
+    return {finding.queue for finding in findings if finding.kind == kind}
+
+
 _SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
 #: Duplicates of which the lock of a group in order lets one client read.
 _LOCKED = "LOCKED"
@@ -88,27 +93,29 @@ def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
 
     ``possibly``: the key of the wording for an effect that is not certain.
     """
-    parts = []
-    for kind in (DUPLICATE, ORPHANED):
-        found = [finding for finding in findings if finding.kind == kind]
-        if found:
-            sure = all(finding.certainty == "CERTAIN" for finding in found)
-            queues = {finding.queue for finding in found}
-            parts.append(taken_by(kind, queues, _SURELY if sure else possibly))
-    return _sentences(*parts)
+    return _sentences(
+        *[
+            _taken(kind, [finding for finding in findings if finding.kind == kind], possibly)
+            for kind in (DUPLICATE, ORPHANED)
+        ]
+    )
+
+
+def _taken(kind: str, findings: Collection[Finding], possibly: str) -> str:
+    """The sentence of findings of one kind; empty where there are none."""
+    if not findings:
+        return ""
+    sure = all(finding.certainty == CERTAIN for finding in findings)
+    return taken_by(kind, {f.queue for f in findings}, _SURELY if sure else possibly)
 
 
 def _effect_in(state: State, findings: list[Finding]) -> str:
     """The same; where the members consume in order, a broker gives the lock of a queue to one
     client id (``RebalanceLockManager`` 4.9.4 to 5.3.3), whoever computes it.
     """
-    locked = [each for each in findings if state.locks_at_master and _are_of_ids(each)]
-    others = [each for each in findings if each not in locked]
-    if not locked:
-        return _effect(findings)
-    sure = all(finding.certainty == "CERTAIN" for finding in locked)
-    queues = {finding.queue for finding in locked}
-    return _sentences(taken_by(_LOCKED, queues, _SURELY if sure else _AT_TIMES), _effect(others))
+    locked = [finding for finding in findings if state.locks_at_master and _are_of_ids(finding)]
+    others = [finding for finding in findings if finding not in locked]
+    return _sentences(_taken(_LOCKED, locked, _AT_TIMES), _effect(others))
 
 
 def _are_of_ids(finding: Finding) -> bool:
@@ -145,20 +152,17 @@ _WOULD_HAVE: Mapping[tuple[bool, bool], str] = {
 }
 
 
-def harmless_today(harm: Harm) -> Text:
-    """The harm of a latent fault in words, and without whom it would be."""
-    orphans, duplicates = (
-        {finding.queue for finding in harm.findings if finding.kind == kind}
-        for kind in (ORPHANED, DUPLICATE)
-    )
+def harmless_today(without: Sequence[str], findings: Collection[Finding]) -> Text:
+    """The harm of a latent fault in words: the findings as soon as these clients have left."""
+    orphans, duplicates = (_queues(findings, kind) for kind in (ORPHANED, DUPLICATE))
     template = _WOULD_HAVE[bool(orphans), bool(duplicates)]
     values = {
-        "number": len(harm.without),
-        "clients": _and(harm.without),
+        "number": len(without),
+        "clients": _and(without),
         "orphans": queue_ranges(orphans),
         "duplicates": queue_ranges(duplicates),
     }
-    return agreeing(len(harm.without), template, **for_slots(template, values))
+    return agreeing(len(without), template, **for_slots(template, values))
 
 
 def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
@@ -173,25 +177,15 @@ _NOT_SEEN_TO_STAY = Text(
 )
 
 
-def _with_addresses(template: str, addresses: Sequence[str], **values: TextValue) -> Text:
-    """The template with those of the addresses that lists have: some have none of a member."""
-    values["addresses"] = _and(filter(None, addresses))
-    return Text(template, **for_slots(template, values))
-
-
 def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
-    taken = {finding.queue for finding in findings if finding.kind == DUPLICATE}
-    orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
+    taken, orphans = _queues(findings, DUPLICATE), _queues(findings, ORPHANED)
     taking = "both take {queues}" if stacked.processes == 2 else "all take {queues}"
+    template = "{client} is used by {number} processes"
+    if known := [*filter(None, addresses)]:
+        template = "{client} is used by {number} processes, {addresses}"
+    values = {"client": stacked.client_id, "number": stacked.processes, "addresses": _and(known)}
     return _sentences(
-        _with_addresses(
-            "{client} is used by {number} processes, {addresses}"
-            if any(addresses)
-            else "{client} is used by {number} processes",
-            addresses,
-            client=stacked.client_id,
-            number=stacked.processes,
-        ),
+        Text(template, **for_slots(template, values)),
         Text(taking, queues=queue_ranges(taken)) if taken else "",
         Text(
             "the share of the later copies ({number}: {queues}) has no owner",
@@ -205,14 +199,11 @@ def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[F
 
 
 def _stale_channel(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
-    channels = _with_addresses(
-        "a broker lists {client} {copies} times ({addresses})"
-        if any(addresses)
-        else "a broker lists {client} {copies} times",
-        addresses,
-        client=stacked.client_id,
-        copies=stacked.copies,
-    )
+    template = "a broker lists {client} {copies} times"
+    if known := [*filter(None, addresses)]:
+        template = "a broker lists {client} {copies} times ({addresses})"
+    values = {"client": stacked.client_id, "copies": stacked.copies, "addresses": _and(known)}
+    channels = Text(template, **for_slots(template, values))
     if not stacked.is_settled:
         return _sentences(channels, NOT_YET_KNOWN, _effect(findings))
     left_behind = Text(
@@ -228,11 +219,7 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
     addresses = {address for _, _, address in silent_members(state)}
     ghosts = _members(state, lambda member: member.client_addr in addresses)
     template = "{clients} [sends|send] no heartbeats any more and still [takes|take] a slot"
-    if {
-        process_count.client_id
-        for process_count in state.process_counts
-        if not process_count.processes
-    }.issuperset(ghosts):
+    if state.ids_of_nobody.issuperset(ghosts):
         template = (
             "{clients} no longer [answers|answer] requests for running infos and still "
             "[takes|take] a slot"
@@ -290,9 +277,7 @@ def subscriptions_differ(state: State) -> bool:
 
     A subscription in the group's table does not count: it may be anybody's.
     """
-    reported = [
-        member for member in state.members if member.subscription_source not in (None, GROUP_TABLE)
-    ]
+    reported = [m for m in state.members if m.subscription_source not in (None, GROUP_TABLE)]
     return any(member.subscribed for member in reported) and any(map(is_stranger, reported))
 
 
@@ -304,10 +289,10 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     # Another process with the id of one that does not subscribe does.
     shared = {m.client_id for m in situation.state.members if m.subscribed}.intersection(strangers)
     if others := [stranger for stranger in strangers if stranger not in shared]:
-        template = (
+        sentence = (
             "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
         )
-        evidence.append(_about_clients(others, template, topic=topic))
+        evidence.append(_about_clients(others, sentence, topic=topic))
     if shared:
         template = (
             "[a process|processes] of {clients} [does|do] not subscribe to {topic} and still "
@@ -321,9 +306,8 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
             "subscribe to the topic and some do not; nothing that was collected shows which"
         )
         evidence.append(Text(template, topic=topic, percent=min(percents)))
-        remedies.append(
-            Text("collect the running infos of the members, or heartbeats, to see which")
-        )
+        which = Text("collect the running infos of the members, or heartbeats, to see which")
+        remedies.append(which)
         possibly = _PERHAPS
     effect = _effect(findings, possibly)
     if not situation.state.topic_routes:
@@ -346,9 +330,7 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     return Description(_sentences(*evidence, effect), joined([*remedies, separate]), strangers)
 
 
-def _describe_members(
-    which: Callable[[Member], bool], template: str, what_to_do: str
-) -> Callable[[Situation, list[Finding]], Description]:
+def _describe_members(which: Callable[[Member], bool], template: str, what_to_do: str) -> _Describe:
     """Describes what some members are or do; ``{topic}`` and ``{group}`` are those of the state."""
 
     def describe(situation: Situation, findings: list[Finding]) -> Description:
@@ -380,28 +362,22 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
     listed = {entry.broker: entry.copies for entry in state.client_lists}
     lacking = {broker: sorted(less.keys() - listed[broker]) for broker, less in fewer.items()}
     short = {broker: client_ids for broker, client_ids in lacking.items() if client_ids}
+    template = "the list of {broker} lacks {clients}, which other brokers list"
     differences = [
-        Text(
-            "the list of {broker} lacks {clients}, which other brokers list",
-            broker=named_broker(*broker),
-            clients=_and(missing),
-        )
+        Text(template, broker=named_broker(*broker), clients=_and(missing))
         for broker, missing in short.items()
     ]
     if fewer and not short:
         differences = [Text("the brokers list an id a different number of times")]
     # A list that did not come lacks nobody: who does not reach that broker is known all the same.
-    unreached = sorted((name, each) for each, name in state.unreachable if each)
+    unreached = sorted((name, client_id) for client_id, name in state.unreachable if client_id)
     if fewer or not unreached:
-        unreached = [
-            (named_broker(*broker), each)
-            for broker, less in (fewer or _lacking(state)).items()
-            for each in less
-        ]
+        short_lists = (fewer or _lacking(state)).items()
+        unreached = [(named_broker(*broker), id_) for broker, less in short_lists for id_ in less]
     return Description(
         _sentences(
             *differences,
-            *_cut_off(state),
+            *_without_a_broker(state),
             Text(
                 "a client asks a random broker at every rebalance, so the shares change from one "
                 "to the next"
@@ -412,14 +388,14 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
             "check whether {these_brokers} can be reached from {these_clients} (network, firewall, "
             "name server addresses); while a client starts or leaves this passes by itself",
             these_brokers=_and(dict.fromkeys(name for name, _ in unreached)),
-            these_clients=_and(sorted({each for _, each in unreached})),
+            these_clients=_and(sorted({client_id for _, client_id in unreached})),
         ),
         client_ids=tuple(sorted(set[str]().union(*short.values()))),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),
     )
 
 
-def _cut_off(state: State) -> Iterator[Text]:
+def _without_a_broker(state: State) -> Iterator[Text]:
     """The subscribers that do not reach a broker of the topic, in words.
 
     A client sends heartbeats to the brokers of its topics alone
@@ -577,13 +553,7 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     """
     unfiltered = repairs.users_of(situation, MachineRoomUnfiltered)
     brokers = {finding.queue.broker_name for finding in findings}
-    served = {
-        name
-        for name in brokers
-        if any(
-            machine_room_unfiltered.serves(name) for machine_room_unfiltered in unfiltered.values()
-        )
-    }
+    served = {name for name in brokers if any(room.serves(name) for room in unfiltered.values())}
     displaced = [finding for finding in findings if finding.queue.broker_name in served]
     left_out = [finding for finding in findings if finding.queue.broker_name not in served]
     parts = []
@@ -626,7 +596,7 @@ def _is_any_old(in_use: Iterable[AllocationStrategy]) -> bool:
     return any(strategy.variant == Sdk.JAVA_BEFORE_4_8_0.value for strategy in in_use)
 
 
-def _describe_queues(what: str, remedy: str) -> Callable[[Situation, list[Finding]], Description]:
+def _describe_queues(what: str, remedy: str) -> _Describe:
     return lambda _, findings: Description(
         evidence=Text("{what}: {queues}", what=what, queues=_effect(findings)),
         remedy=remedy,
@@ -678,7 +648,7 @@ DESCRIBE_ONE_ID: Mapping[
     repairs.STALE_CHANNEL: (lambda stacked: stacked.copies > stacked.processes, _stale_channel),
 }
 #: The descriptions of faults of the whole group, in evidence and remedy.
-DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
+DESCRIBE: Mapping[str, _Describe] = {
     repairs.GHOST_MEMBER: _ghosts,
     repairs.STRATEGY_MISMATCH: _strategies,
     repairs.SUBSCRIPTION_MISMATCH: _subscriptions,

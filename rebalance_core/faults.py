@@ -2,25 +2,29 @@
 
 A fault is a cause of findings, or something that is wrong without one: members that filter a topic
 differently lose messages with no orphan and no lag.
+
+A **latent** fault is that of members that differ and cost no queue, for as long as the others are
+so many. A member that does not subscribe takes a slot of the topic. With more members than queues
+the last slots are empty: if its own is one of them, nothing is wrong until others leave. So do
+strategies give the same shares for some numbers of members.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from . import descriptions, findings, repairs
-from .causes import Causes, Cure, key_of
+from .causes import Causes, Cure
+from .division import Move, find_moves
 from .english import joined
 from .findings import Evaluation, Finding, evaluate
-from .latent import LATENT, harm_with_fewer
-from .message_queue import MessageQueue, is_own_retry_topic
-from .moves import Move, find_moves
-from .processes import find_stacked_ids
-from .repairs import Situation, most_copies, part_copies
-from .state import State
-from .strategies.base import original_and_copy
+from .message_queue import MessageQueue, is_own_retry_topic, sort_client_ids
+from .processes import find_processes, find_stacked_ids
+from .repairs import Situation, is_stranger, most_copies, part_copies
+from .state import GROUP_TABLE, State
+from .strategy import original_and_copy
 from .views import readable_queues
 
 
@@ -44,7 +48,7 @@ class Fault:
     cleared: int = 0
     left: int = 0
     moves: tuple[Move, ...] = ()
-    #: True if it does no harm as long as the members are so many: see ``latent``.
+    #: True if it does no harm as long as the members are so many.
     is_latent: bool = False
 
 
@@ -53,7 +57,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     findings_of: dict[str, list[Finding]] = defaultdict(list)
     cure_of: dict[str, Cure] = {}
     for finding in evaluation.findings:
-        for cure in causes.cures[key_of(finding)]:
+        for cure in causes.cures[finding.key]:
             for fault in cure:
                 findings_of[fault].append(finding)
                 # The cure with fewest other faults is previewed, of those that a fault is part of.
@@ -76,6 +80,18 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     return tuple(faults)
 
 
+#: The faults of members that differ.
+LATENT = (
+    repairs.STRATEGY_MISMATCH,
+    repairs.SUBSCRIPTION_MISMATCH,
+    repairs.MANUAL_ASSIGNMENT,
+)
+
+#: Each try divides all queues anew, some 30 times for a state: of a larger group that takes too
+#: long.
+_MOST_CLIENTS = 1_000
+
+
 def _latent_faults(
     situation: Situation, evaluation: Evaluation, shown: Collection[str]
 ) -> Iterator[Fault]:
@@ -87,12 +103,65 @@ def _latent_faults(
     if is_own_retry_topic(situation.state.topic, situation.state.consumer_group):
         return
     for fault in LATENT:
-        harm = None if fault in shown else harm_with_fewer(situation, evaluation, fault)
+        harm = None if fault in shown else _harm_with_fewer(situation, evaluation, fault)
         if harm is not None:
             described = descriptions.DESCRIBE[fault](situation, [])
-            evidence = joined([described.evidence, descriptions.harmless_today(harm)])
-            described = described._replace(evidence=evidence)
-            yield Fault(fault, **described._asdict(), is_latent=True)
+            evidence = joined([described.evidence, descriptions.harmless_today(*harm)])
+            yield Fault(fault, **described._replace(evidence=evidence)._asdict(), is_latent=True)
+
+
+def _harm_with_fewer(
+    situation: Situation, evaluation: Evaluation, fault: str
+) -> tuple[Sequence[str], tuple[Finding, ...]] | None:
+    """The fewest of the clients in the first slots with which gone a fault does harm that has done
+    none yet, and the findings then; None: members do not differ so, or however few are left no
+    queue shows it.
+
+    Worked example: nine clients share eight queues, and the ninth does not subscribe. Without the
+    first one the ninth has the eighth slot, and the eighth queue no owner.
+    """
+    repair = repairs.REPAIRS[fault]
+    if evaluation.coverage != findings.AUDITED or not _is_seen(situation, fault):
+        return None
+    processes = find_processes(situation.state, situation.rules)
+    clients = sort_client_ids({process.client_id for process in processes if process.takes_part})
+    if repair(situation) is situation or len(clients) > _MOST_CLIENTS:
+        return None
+
+    def findings_without(gone: Collection[str]) -> tuple[Finding, ...]:
+        left = repairs.unlist_clients(situation, gone)
+        mended = repair(left)
+        now, then = evaluate(left.state, left.rules), evaluate(mended.state, mended.rules)
+        if {now.coverage, then.coverage} != {findings.AUDITED}:
+            return ()
+        others = evaluation.finding_keys | then.finding_keys
+        return tuple(finding for finding in now.findings if finding.key not in others)
+
+    # At last there may be nobody left who differs, or all who are left do.
+    steps = [1 << power for power in range(len(clients).bit_length())]
+    numbers = {*steps, *(len(clients) - 1 - step for step in steps)}
+    harmless, harmful = 0, 0
+    found: tuple[Finding, ...] = ()
+    for number in sorted(numbers.intersection(range(1, len(clients)))):
+        harmless, harmful = harmful, number
+        if found := findings_without(clients[:number]):
+            break
+    while found and harmful - harmless > 1:
+        between = (harmless + harmful) // 2
+        if fewer := findings_without(clients[:between]):
+            harmful, found = between, fewer
+        else:
+            harmless = between
+    return (clients[:harmful], found) if found else None
+
+
+def _is_seen(situation: Situation, fault: str) -> bool:
+    """True if it was seen of the members themselves: the group's table has what any of them
+    subscribes to.
+    """
+    strangers = filter(is_stranger, situation.state.members)
+    reported = any(member.subscription_source != GROUP_TABLE for member in strangers)
+    return reported or fault != repairs.SUBSCRIPTION_MISMATCH
 
 
 #: Faults without a finding that shows them, by state and coverage.
@@ -127,9 +196,8 @@ def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
     """The effect of a repair, as fields of a ``Fault``; ``after`` is the evaluation then."""
     if after is None:
         return {"left": len(before.findings)}
-    remaining = {key_of(finding) for finding in after.findings}
-    gone = [finding for finding in before.findings if key_of(finding) not in remaining]
-    return {"cleared": len(gone), "left": len(remaining), "moves": find_moves(before, after)}
+    gone, left = before.finding_keys - after.finding_keys, len(after.finding_keys)
+    return {"cleared": len(gone), "left": left, "moves": find_moves(before, after)}
 
 
 #: The most client ids that have moves each; of more only the first has: they are the same for all.
@@ -144,11 +212,8 @@ def _fault_of_each_id(
     The effect of a repair is computed for all of them together.
     """
     concerns, evidence = descriptions.DESCRIBE_ONE_ID[fault]
-    stacked = {
-        stacked_id.client_id: stacked_id
-        for stacked_id in find_stacked_ids(situation.state)
-        if concerns(stacked_id)
-    }
+    concerned = filter(concerns, find_stacked_ids(situation.state))
+    stacked = {stacked_id.client_id: stacked_id for stacked_id in concerned}
     of_ids = _findings_of_ids(stacked, situation, found)
     most = most_copies(sorted(situation.state.client_lists, key=attrgetter("broker")))
     harmful = [client_id for client_id in stacked if of_ids[client_id]]

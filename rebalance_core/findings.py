@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from math import prod
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,15 +16,16 @@ from .english import with_commas
 from .errors import AllocationError
 from .grouping import grouped, numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
-from .processes import Process, StackedId, find_processes, find_stacked_ids
+from .processes import Process, Processes, StackedId, find_processes, find_stacked_ids
 from .state import NO_FILTER, POP, PULL, SUBSCRIPTION_SOURCES, State
-from .strategies.averagely import Averagely, AveragelyByCircle
-from .strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
+from .strategies import Averagely, AveragelyByCircle
+from .strategy import AllocationStrategy, ClientIds, Queues, Taken, copy_id
 from .strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from .texts import Text
 from .views import Views, asked_brokers, possible_views, readable_by_some, unreadable_queues
 
 FindingKind = Literal["ORPHANED", "DUPLICATE"]
+FindingKey: TypeAlias = tuple[FindingKind, MessageQueue]
 ORPHANED: FindingKind = "ORPHANED"
 DUPLICATE: FindingKind = "DUPLICATE"
 
@@ -32,6 +33,8 @@ Certainty = Literal["CERTAIN", "POSSIBLE"]
 CERTAIN: Certainty = "CERTAIN"
 POSSIBLE: Certainty = "POSSIBLE"
 
+#: A coverage, and the reason why it is not another.
+_Refusal: TypeAlias = tuple[str, str]
 _Source = TypeVar("_Source", bound=str)
 AnyQueue = TypeVar("AnyQueue")
 
@@ -84,6 +87,11 @@ class Finding:
     claimants: tuple[Claimant, ...]
     #: True if it rests on a strategy that is assumed: by another common one it is not certain.
     is_assumed: bool = False
+
+    @property
+    def key(self) -> FindingKey:
+        """Its identity before and after a repair."""
+        return self.kind, self.queue
 
 
 class Allocation(NamedTuple, Generic[AnyQueue]):
@@ -144,6 +152,11 @@ class Evaluation:
         return self.coverage not in OWNERS_NOT_KNOWN
 
     @property
+    def finding_keys(self) -> frozenset[FindingKey]:
+        """The identities of the findings."""
+        return frozenset(finding.key for finding in self.findings)
+
+    @property
     def seen_queues(self) -> set[MessageQueue]:
         """The queues that somebody takes under some view, or nobody under some."""
         taken = (queue for allocation in self.allocations for queue in allocation.queues)
@@ -174,7 +187,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         processes=sum(process.count for process in processes),
         readers=sum(one.count for one in processes if one.reads and not one.broadcasting),
         is_filtered=_is_filtered(state),
-        unknown_strategies=tuple(sorted({each.strategy.name for each in _not_computed(processes)})),
+        unknown_strategies=tuple(sorted({one.strategy.name for one in _not_computed(processes)})),
         subscription_source=_weakest(SUBSCRIPTION_SOURCES, sources),
     )
     queues = most_queues(state)
@@ -204,9 +217,9 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
             verdict = partial(verdict, findings=tuple(_pulled_and_popped(state, processes, views)))
         return _without_claims(verdict, state, refusal)
     by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
-    sharing = [process.takes_part and not process.broadcasting for process in processes]
+    sharing = [process.divides for process in processes]
     shares = list(compress(by_process, sharing))
-    strategy_sources = {each.strategy.source for each in compress(processes, sharing)}
+    strategy_sources = {process.strategy.source for process in compress(processes, sharing)}
     coverage, why = refusal or (AUDITED, _zones(state))
     found = tuple(_findings(claims)) if refusal is None else ()
     if "assumed" in strategy_sources:
@@ -250,9 +263,7 @@ def _unreadable(state: State) -> tuple[MessageQueue, ...]:
     return tuple(sort_message_queues(set.intersection(*of_routes))) if of_routes else ()
 
 
-def _why_not_audited(
-    state: State, processes: tuple[Process, ...], has_view: bool
-) -> tuple[str, str] | None:
+def _why_not_audited(state: State, processes: Processes, has_view: bool) -> _Refusal | None:
     if not state.topic:
         return _why_no_topic(state, processes)
     if (no_queue := _why_no_queue(state)) is not None:
@@ -288,11 +299,10 @@ def _why_not_audited(
 
 def _not_computed(processes: Iterable[Process]) -> Iterator[Process]:
     """The processes that share queues by a strategy that cannot be recomputed."""
-    sharing = (process for process in processes if process.takes_part and not process.broadcasting)
-    return (process for process in sharing if process.strategy.unknown is not None)
+    return (process for process in processes if process.divides and process.strategy.unknown)
 
 
-def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, str]:
+def _why_no_topic(state: State, processes: Processes) -> _Refusal:
     """The coverage of a group without a known topic, and the reason."""
     if processes and all(process.chooses_queues for process in processes):
         return QUEUES_CHOSEN, Text("no member subscribes to a topic: they take queues by assign()")
@@ -306,7 +316,7 @@ def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, st
     )
 
 
-def _why_no_queue(state: State) -> tuple[str, str] | None:
+def _why_no_queue(state: State) -> _Refusal | None:
     if not state.topic_routes:
         return ROUTE_NOT_KNOWN, Text("the dumps have no route of the topic at that time")
     if not any(route.brokers for route in state.topic_routes):
@@ -375,9 +385,7 @@ def _who_did_not_answer(state: State) -> str:
     )
 
 
-def _pulled_and_popped(
-    state: State, processes: Sequence[Process], views: Views
-) -> Iterator[Finding]:
+def _pulled_and_popped(state: State, processes: Processes, views: Views) -> Iterator[Finding]:
     """The queues that members pull while others get messages of all queues by POP.
 
     Who pulls divides the queues among all members of the list. POP serves every queue
@@ -387,33 +395,29 @@ def _pulled_and_popped(
     pulls = {m.client_id for m in state.members if m.client_rebalance} - pops
     if not pops or not pulls:
         return
-    taking = [
-        process._replace(
-            chooses_queues=process.client_id not in pulls or not process.strategy.strategy
-        )
-        for process in processes
-    ]
+
+    def taking(process: Process) -> Process:
+        is_it = process.client_id in pulls and process.strategy.strategy is not None
+        return process._replace(chooses_queues=not is_it)
+
     try:
-        claims = compute_claims(views.views, taking, state)
+        claims = compute_claims(views.views, [*map(taking, processes)], state)
     except AllocationError:
         return
     entries = zip(claims.row.tolist(), claims.column.tolist(), claims.share.tolist(), strict=True)
-    of_columns = grouped(
-        (column, Claimant(taking[row].client_id, taking[row].count, share))
-        for row, column, share in entries
-    )
-    for column, claimants in sorted(of_columns.items()):
-        likely = 1.0 - prod(
-            (1.0 - claimant.probability) ** claimant.processes for claimant in claimants
-        )
-        certainty = (
-            CERTAIN if any(claimant.probability == 1.0 for claimant in claimants) else POSSIBLE
-        )
+    by_column = grouped((column, _claimant(processes[row], p)) for row, column, p in entries)
+    for column, claimants in sorted(by_column.items()):
+        likely = 1.0 - prod((1.0 - one.probability) ** one.processes for one in claimants)
+        certainty = CERTAIN if any(one.probability == 1.0 for one in claimants) else POSSIBLE
         yield Finding(DUPLICATE, claims.queues[column], certainty, likely, tuple(claimants))
 
 
+def _claimant(process: Process, share: float) -> Claimant:
+    return Claimant(process.client_id, process.count, share)
+
+
 def _without_claims(
-    verdict: Callable[..., Evaluation], state: State, refusal: tuple[str, str] | None
+    verdict: Callable[..., Evaluation], state: State, refusal: _Refusal | None
 ) -> Evaluation:
     """A state that was not recomputed, or one in which the group has no member at all."""
     queues = sort_message_queues(readable_by_some(state))
@@ -450,18 +454,16 @@ def _findings(claims: Claims) -> Iterator[Finding]:
         rows, shares = claims.shares_of(columns)
         claiming = [claims.processes[row] for row in rows.tolist()]
         owners = count_owners(shares, [process.count for process in claiming])
-        kinds = (
-            (ORPHANED, owners.none, owners.surely_none),
-            (DUPLICATE, owners.several, owners.surely_several),
-        )
+        none = ORPHANED, owners.none, owners.surely_none
+        kinds = none, (DUPLICATE, owners.several, owners.surely_several)
         for number in ((owners.none > 0) | (owners.several > 0)).nonzero()[0].tolist():
             claimants = tuple(
-                Claimant(claiming[row].client_id, claiming[row].count, float(shares[row, number]))
+                _claimant(claiming[row], float(shares[row, number]))
                 for row in shares[:, number].nonzero()[0].tolist()
             )
+            queue = claims.queues[columns[number]]
             for kind, probability, surely in kinds:
                 if (likely := float(probability[number])) > 0:
-                    queue = claims.queues[columns[number]]
                     certainty = CERTAIN if surely[number] else POSSIBLE
                     yield Finding(kind, queue, certainty, likely, claimants)
 
@@ -471,9 +473,7 @@ def _findings(claims: Claims) -> Iterator[Finding]:
 _COMMON = (Averagely(), AveragelyByCircle())
 
 
-def _as_far_as_assumed(
-    found: Collection[Finding], claims: Claims, state: State
-) -> Iterator[Finding]:
+def _as_far_as_assumed(found: Sequence[Finding], claims: Claims, state: State) -> Iterator[Finding]:
     """The findings, with those marked that clients whose strategy is assumed decide: they are not
     certain where these use another common one.
 
@@ -481,22 +481,23 @@ def _as_far_as_assumed(
     to 2 are read twice and 3 to 5 by nobody; by AVG_BY_CIRCLE 0, 3 and 6, and 1, 4 and 7. So 0 is
     read twice by both, and 4 by nobody.
     """
-    certain = {(finding.kind, finding.queue) for finding in found if finding.certainty == CERTAIN}
+
+    def certain_keys(findings: Iterable[Finding]) -> set[FindingKey]:
+        return {finding.key for finding in findings if finding.certainty == CERTAIN}
+
+    def using(other: AllocationStrategy, process: Process) -> Process:
+        resolved = process.strategy
+        if resolved.source != "assumed" or not resolved.strategy:
+            return process
+        return process._replace(strategy=replace(resolved, strategy=other))
+
+    certain = certain_keys(found)
     by_all = set(certain)
     for other in _COMMON if certain else ():
-        processes = [
-            process._replace(strategy=replace(process.strategy, strategy=other))
-            if process.strategy.source == "assumed" and process.strategy.strategy
-            else process
-            for process in claims.processes
-        ]
-        others = _findings(compute_claims(claims.views, processes, state))
-        by_all &= {
-            (finding.kind, finding.queue) for finding in others if finding.certainty == CERTAIN
-        }
+        processes = [using(other, process) for process in claims.processes]
+        by_all &= certain_keys(_findings(compute_claims(claims.views, processes, state)))
     for finding in found:
-        key = finding.kind, finding.queue
-        yield replace(finding, is_assumed=key in certain - by_all)
+        yield replace(finding, is_assumed=finding.key in certain - by_all)
 
 
 def _allocations(claims: Claims) -> tuple[Allocation[MessageQueue], ...]:
@@ -528,7 +529,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
     for process in claims.processes:
         if process.client_id in behind and process.takes_part:
             behind[process.client_id] += process.count
-            if not process.broadcasting and process.strategy.strategy is not None:
+            if process.divides and process.strategy.strategy is not None:
                 users[process.strategy.strategy].add(process.client_id)
     wasted, duplicated, orphaned = Counter[str](), Counter[str](), Counter[str]()
     for view in claims.views:
@@ -537,21 +538,21 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
         for strategy, client_ids in users.items():
             taken = strategy.claims(view.queues, view.client_ids)
             several = (client_id for client_id in client_ids if behind[client_id] > 1)
-            duplicated |= Counter({each: len(taken.get(each, ())) for each in several})
+            duplicated |= Counter({id_: len(taken.get(id_, ())) for id_ in several})
             later = _in_later_slots(strategy, view.queues, view.client_ids, taken)
             orphaned |= Counter({client_id: later[client_id] for client_id in client_ids})
     return tuple(
-        each._replace(
-            slots_wasted=wasted[each.client_id],
-            queues_duplicated=duplicated[each.client_id],
-            queues_orphaned=orphaned[each.client_id],
+        stacked._replace(
+            slots_wasted=wasted[stacked.client_id],
+            queues_duplicated=duplicated[stacked.client_id],
+            queues_orphaned=orphaned[stacked.client_id],
         )
-        for each in stacked_ids
+        for stacked in stacked_ids
     )
 
 
 def _in_later_slots(
-    strategy: AllocationStrategy, queues: Queues, client_ids: ClientIds, taken: dict[str, Positions]
+    strategy: AllocationStrategy, queues: Queues, client_ids: ClientIds, taken: Taken
 ) -> Counter[str]:
     """The orphaned queues, counted, that each id's later copies would take with separate ids.
 
@@ -561,10 +562,10 @@ def _in_later_slots(
     orphaned = np.ones(len(queues), dtype=np.bool_)
     for positions in taken.values():
         orphaned[positions] = False
-    of_later: Counter[str] = Counter()
+    of_later = Counter[str]()
     if not orphaned.any():
         return of_later
-    parted = [(each, copy_id(each, number)) for each, number in numbered(client_ids)]
+    parted = [(client_id, copy_id(client_id, copy)) for client_id, copy in numbered(client_ids)]
     apart = strategy.claims(queues, [separate for _, separate in parted])
     for client_id, separate in parted:
         if separate != client_id:

@@ -95,10 +95,8 @@ class MessageQueue:
 
     def __str__(self) -> str:
         # This text is what CONSISTENT_HASH hashes and what error messages show.
-        return (
-            f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, "
-            f"queueId={self.queue_id}]"
-        )
+        place = f"brokerName={self.broker_name}, queueId={self.queue_id}"
+        return f"MessageQueue [topic={self.topic}, {place}]"
 
     def __lt__(self, other: "MessageQueue") -> bool:
         return _java_key(self) < _java_key(other)
@@ -156,6 +154,5 @@ def _java_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
 
 def _needs_java_key(texts: Collection[str]) -> bool:
     # isascii() reads a flag of the string, so the usual case costs no look at the characters.
-    return not all(map(str.isascii, texts)) and any(
-        max(text, default="") > "\uffff" for text in texts
-    )
+    is_ascii = all(map(str.isascii, texts))
+    return not is_ascii and any(max(text, default="") > "\uffff" for text in texts)

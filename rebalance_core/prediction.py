@@ -15,18 +15,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from . import findings
-from .causes import FindingKey, key_of
 from .changes import LIST_SECONDS, Change, Step, make_plan
+from .division import Move, ProcessKey, find_moves, queues_of_processes, shown_id
 from .errors import ChangeError
-from .findings import DUPLICATE, ORPHANED, Evaluation, evaluate
-from .loads import ProcessKey, queues_of_processes
+from .findings import DUPLICATE, ORPHANED, Evaluation, FindingKey, evaluate
+from .grouping import grouped
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
-from .moves import Move, find_moves, shown_id
 from .repairs import Situation
-from .strategies.base import copy_id
+from .strategy import copy_id
 from .strategy_rules import as_held
 from .views import readable_by_some
 
@@ -50,6 +49,7 @@ _FEWEST_STATES = 16
 _MEMBERS_IN_ALL = 100_000
 
 _Each = TypeVar("_Each")
+_Queues: TypeAlias = list[MessageQueue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +153,12 @@ class WhatIf:
     @property
     def new_findings(self) -> frozenset[FindingKey]:
         """The findings after all is done that were not there before."""
-        return _keys(self.after) - _keys(self.before)
+        return self.after.finding_keys - self.before.finding_keys
 
     @property
     def findings_gone(self) -> frozenset[FindingKey]:
         """The findings from before that are not there when all is done."""
-        return _keys(self.before) - _keys(self.after)
+        return self.before.finding_keys - self.after.finding_keys
 
     @property
     def comparable(self) -> bool:
@@ -247,7 +247,7 @@ def what_if_of_group(
     possible: dict[str, list[Change]] = {topic: [] for topic in situations}
     for change in changes:
         refusals: list[ChangeError] = []
-        topics = with_numbers if change.sets_queues else list(situations)
+        topics = with_numbers if change.sets_queues else [*situations]
         for topic in topics:
             try:
                 make_plan(situations[topic], [*possible[topic], change])
@@ -269,9 +269,7 @@ def what_if_of_group(
     }
 
 
-def moves_by_client(
-    moves: Sequence[Move],
-) -> dict[str, tuple[list[MessageQueue], list[MessageQueue]]]:
+def moves_by_client(moves: Sequence[Move]) -> dict[str, tuple[_Queues, _Queues]]:
     """The queues that each client id gives up and those that it takes.
 
     >>> moves = [Move("T", "x", 1, ("b",), ("a",))]
@@ -279,7 +277,7 @@ def moves_by_client(
     ...  for client, (gives, takes) in moves_by_client(moves).items()}
     {'a': ([], [1]), 'b': ([1], [])}
     """
-    found: dict[str, tuple[list[MessageQueue], list[MessageQueue]]] = defaultdict(lambda: ([], []))
+    found: dict[str, tuple[_Queues, _Queues]] = defaultdict(lambda: ([], []))
     for move in moves:
         for client_id in dict.fromkeys((*move.before, *move.after)):
             gained = move.after.count(client_id) - move.before.count(client_id)
@@ -288,16 +286,12 @@ def moves_by_client(
     return dict(sorted(found.items()))
 
 
-def _keys(evaluation: Evaluation) -> frozenset[FindingKey]:
-    return frozenset(key_of(finding) for finding in evaluation.findings)
-
-
 # ------------------------------------------------------------------ a rollout, step by step
 
 
 def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) -> Ways:
     """The parts of the steps (``_parts``), each made in the order of the steps."""
-    keys_before = _keys(before)
+    keys_before = before.finding_keys
     most = max(_FEWEST_STATES, min(MOST_STATES, _MEMBERS_IN_ALL // max(before.members, 1)))
     looked_at = _parts(steps, most)
     harmed: list[StateBetween] = []
@@ -306,12 +300,10 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
         for step in done:
             on_the_way = step.apply(on_the_way)
         evaluation = evaluate(on_the_way.state, on_the_way.rules)
-        if _keys(evaluation) - keys_before:
-            by_kind: dict[str, list[MessageQueue]] = {DUPLICATE: [], ORPHANED: []}
-            for finding in evaluation.findings:
-                by_kind[finding.kind].append(finding.queue)
-            texts = tuple(step.text for step in done)
-            harmed.append(StateBetween(texts, *map(tuple, by_kind.values())))
+        if evaluation.finding_keys - keys_before:
+            by_kind = grouped((finding.kind, finding.queue) for finding in evaluation.findings)
+            wrong = (tuple(by_kind.get(kind, ())) for kind in (DUPLICATE, ORPHANED))
+            harmed.append(StateBetween(tuple(step.text for step in done), *wrong))
     worst = max(harmed, key=lambda state: state.queues_wrong, default=None)
     return Ways(max(2 ** len(steps) - 2, 0), len(looked_at), len(harmed), worst)
 
@@ -348,7 +340,7 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     staying = Counter(q for p in new.keys() - set(changing) for q in new[p] if q in queues)
     # A queue that comes or goes has no owner as long as nobody knows of it.
     gone = before.seen_queues ^ after.seen_queues
-    keys_before = _keys(before)
+    keys_before = before.finding_keys
 
     def between(moved: frozenset[ProcessKey]) -> StateBetween:
         owners = staying.copy()
@@ -366,7 +358,5 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     in_order = (*changing[::2], *changing[1::2])
     looked_at = [between(frozenset(moved)) for moved in _parts(in_order, MOST_STATES, fewest)]
     harmed = [between for between in looked_at if between.queues_wrong]
-    worst = min(
-        harmed, key=lambda state: (-state.queues_wrong, len(state.done), state.done), default=None
-    )
+    worst = min(harmed, key=lambda at: (-at.queues_wrong, len(at.done), at.done), default=None)
     return Ways(max(2 ** len(changing) - 1 - fewest, 0), len(looked_at), len(harmed), worst)

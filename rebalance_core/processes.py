@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from .client_id import parse_client_id
-from .client_kinds import STALE_CHANNEL_REMEDY, remedy_of
+from .client_id import STALE_CHANNEL_REMEDY, parse_client_id, remedy_of
 from .english import count, named_broker, with_commas
 from .grouping import grouped
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
-from .strategies.base import AllocationStrategy
+from .strategy import AllocationStrategy
 from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 from .texts import Text
 from .views import asked_brokers
@@ -59,6 +58,13 @@ class Process(NamedTuple):
         """True if it takes part in the topic's rebalance."""
         return self.subscribed and not self.chooses_queues and not self.silent
 
+    @property
+    def divides(self) -> bool:
+        """True if it takes a share of the queues by a strategy."""
+        return self.takes_part and not self.broadcasting
+
+
+Processes: TypeAlias = tuple[Process, ...]
 
 #: The reason for an id that one list alone has several times, as long as time has not shown more.
 NOT_YET_KNOWN = Text(
@@ -112,11 +118,9 @@ def _stacked_id(client_id: str, lists: CopiesPerList, processes: int, because: s
     hosts = {address.rpartition(":")[0] for address in addresses}
     remedy = remedy_of(client_id, *_spoken(every))
     is_settled = because not in (NOT_YET_KNOWN, ONE_LIST_HAS_IT, LISTS_CONFIRM_IT)
-    if processes == 1 and not is_settled:
+    if processes == 1:
         template = "wait for the lists of the next minutes; if both are still there: {remedy}"
-        remedy = Text(template, remedy=remedy)
-    elif processes == 1:
-        remedy = STALE_CHANNEL_REMEDY
+        remedy = STALE_CHANNEL_REMEDY if is_settled else Text(template, remedy=remedy)
     return StackedId(
         client_id=client_id,
         id_format=parse_client_id(client_id).format.name,
@@ -246,20 +250,14 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
             expired = [m for m in entry.members if m.is_expired and m.client_id not in heard]
             silent.update((*entry.broker, member.client_addr) for member in expired)
             silent_ids.update(member.client_id for member in expired)
-    gone = (silent_ids - heard_ids).union(_ids_of_nobody(state))
-    if gone:
-        for entry in state.client_lists:
-            silent.update(
-                (*entry.broker, m.client_addr) for m in entry.members if m.client_id in gone
-            )
+    gone = (silent_ids - heard_ids) | state.ids_of_nobody
+    for entry in state.client_lists if gone else ():
+        addrs = (member.client_addr for member in entry.members if member.client_id in gone)
+        silent.update((*entry.broker, addr) for addr in addrs)
     return frozenset(silent)
 
 
-def _ids_of_nobody(state: State) -> Iterator[str]:
-    return (counted.client_id for counted in state.process_counts if not counted.processes)
-
-
-def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
+def find_processes(state: State, rules: StrategyRules) -> Processes:
     """The processes of the group, by client id; alike ones of one id as one entry.
 
     Its members show what a process subscribes to and which strategy it uses: where an id has one
@@ -300,7 +298,7 @@ def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
     states, and these cost a third of what a closer look costs. None: look closely.
     """
     facts: dict[str, tuple[Any, ...]] = {}
-    if any(_ids_of_nobody(state)):
+    if state.ids_of_nobody:
         return None
     for entry in state.client_lists:
         here = {member.client_id: _facts_of(member) for member in entry.members}
@@ -312,7 +310,7 @@ def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
     return facts
 
 
-def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
+def _look_closely(state: State, rules: StrategyRules) -> Processes:
     """The processes of any state."""
     silent = silent_members(state)
     process_of = _processes_by(state, rules, (member.strategy for member in state.members))
@@ -330,23 +328,23 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     return tuple(processes)
 
 
-def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Process, ...]:
+def _with_unreachable(state: State, processes: Processes) -> Processes:
     """The processes with the brokers that they do not reach: see ``State.unreachable``.
 
     As many processes of an id do not reach a broker as it does not list. Which ones that are
     nothing shows; that it is the same ones for every broker is likeliest. A slave that lists a
     client shows nothing while the client asks the master.
     """
-    missing = {each: Counter(names) for each, names in grouped(state.unreachable).items()}
+    missing = {id_: Counter(names) for id_, names in grouped(state.unreachable).items()}
     by_everybody = missing.pop(None, Counter[str]())
     listed: Counter[tuple[str, str]] = Counter()
     asked = asked_brokers(state.brokers)
-    for entry in (client_list for client_list in state.client_lists if client_list.broker in asked):
-        # The union of two counters has the larger of their counts.
-        listed |= Counter(
-            (m.client_id, entry.broker_name) for m in entry.members if m.client_id in missing
-        )
-    every = [each._replace(count=1) for each in processes for _ in range(each.count)]
+    for entry in state.client_lists:
+        if entry.broker in asked:
+            ids = (m.client_id for m in entry.members if m.client_id in missing)
+            # The union of two counters has the larger of their counts.
+            listed |= Counter((id_, entry.broker_name) for id_ in ids)
+    every = [process._replace(count=1) for process in processes for _ in range(process.count)]
     of_ids = Counter(process.client_id for process in every)
     behind = of_ids.copy()
     found: Counter[Process] = Counter()

@@ -25,10 +25,9 @@ from .state import (
     RouteBroker,
     State,
 )
-from .strategies.base import AllocationStrategy, copy_id
-from .strategies.by_config import ByConfig
-from .strategies.by_machine_room import ByMachineRoom
-from .strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
+from .strategies import ByConfig, ByMachineRoom
+from .strategy import AllocationStrategy, copy_id
+from .strategy_rules import Override, StrategyRules, overridden
 from .views import BrokerId, asked_brokers, readable_by_some, readable_queues
 
 DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
@@ -72,6 +71,11 @@ def with_members(
     lists = situation.state.client_lists
     changed = tuple(replace(entry, members=tuple(members(entry))) for entry in lists)
     return with_state(situation, client_lists=changed)
+
+
+def _without(situation: Situation, leaves: Callable[[ClientList, Member], bool]) -> Situation:
+    """The situation without the members that leave their list."""
+    return with_members(situation, lambda entry: (m for m in entry.members if not leaves(entry, m)))
 
 
 def with_brokers(
@@ -148,10 +152,7 @@ def close_stale_channels(situation: Situation) -> Situation:
 def expire_ghosts(situation: Situation) -> Situation:
     """Members whose last heartbeat is older than a broker keeps them have left the lists."""
     silent = silent_members(situation.state)
-    return with_members(
-        situation,
-        lambda entry: (m for m in entry.members if (*entry.broker, m.client_addr) not in silent),
-    )
+    return _without(situation, lambda entry, m: (*entry.broker, m.client_addr) in silent)
 
 
 def is_stranger(member: Member) -> bool:
@@ -180,17 +181,17 @@ def unlist_clients(situation: Situation, client_ids: Collection[str]) -> Situati
 
     No repair: it shows what others hide.
     """
-    left = with_members(
-        situation, lambda entry: (m for m in entry.members if m.client_id not in client_ids)
-    )
-    lists = left.state.client_lists
+    return without_empty_lists(_without(situation, lambda _, m: m.client_id in client_ids))
+
+
+def without_empty_lists(situation: Situation) -> Situation:
+    """The situation in which a broker whose list has no members answers so."""
+    state, lists = situation.state, situation.state.client_lists
+    empty = (entry.broker for entry in lists if not entry.members)
     return with_state(
-        left,
+        situation,
         client_lists=tuple(entry for entry in lists if entry.members),
-        offline_brokers=(
-            *left.state.offline_brokers,
-            *(entry.broker for entry in lists if not entry.members),
-        ),
+        offline_brokers=(*state.offline_brokers, *empty),
     )
 
 
@@ -200,7 +201,7 @@ def unlist_choosers(situation: Situation) -> Situation:
     """
     if all(member.chooses_queues for member in situation.state.members):
         return situation
-    return with_members(situation, lambda entry: (m for m in entry.members if not m.chooses_queues))
+    return _without(situation, lambda _, member: member.chooses_queues)
 
 
 def let_all_pull(situation: Situation) -> Situation:
@@ -213,9 +214,7 @@ def unlist_broadcasters(situation: Situation) -> Situation:
     """Broadcasting members are in a separate group."""
     if {m.message_model for m in situation.state.members} != {BROADCASTING, CLUSTERING}:
         return situation
-    return with_members(
-        situation, lambda entry: (m for m in entry.members if m.message_model != BROADCASTING)
-    )
+    return _without(situation, lambda _, member: member.message_model == BROADCASTING)
 
 
 def lists_of_topic(state: State) -> list[ClientList]:
@@ -257,12 +256,8 @@ def unify_lists(situation: Situation, only: Collection[BrokerId] | None = None) 
         if only is not None and entry.broker not in only:
             return entry.members
         here = entry.copies
-        missing = [
-            member._replace(client_addr=f"{member.client_addr} (elsewhere)")
-            for client_id, members in most.items()
-            for member in members[here[client_id] :]
-        ]
-        return (*entry.members, *missing)
+        missing = (member for id_, members in most.items() for member in members[here[id_] :])
+        return (*entry.members, *map(_elsewhere, missing))
 
     unreachable = (
         (client_id, name)
@@ -272,6 +267,10 @@ def unify_lists(situation: Situation, only: Collection[BrokerId] | None = None) 
     return with_state(with_members(situation, completed), unreachable=tuple(unreachable))
 
 
+def _elsewhere(member: Member) -> Member:
+    return member._replace(client_addr=f"{member.client_addr} (elsewhere)")
+
+
 def lost_brokers(state: State) -> frozenset[str]:
     """The brokers that a nameserver's route has and another one's lacks.
 
@@ -279,9 +278,7 @@ def lost_brokers(state: State) -> frozenset[str]:
     5.3.3, each 30 s), send it no heartbeat, and are in its list no more: what that list lacks has
     its root in the route. Clients of a nameserver that gives no route keep what they have.
     """
-    names = [
-        frozenset(broker.broker_name for broker in route.brokers) for route in state.topic_routes
-    ]
+    names = (frozenset(b.broker_name for b in route.brokers) for route in state.topic_routes)
     given = [*filter(None, names)] or [frozenset()]
     return frozenset[str]().union(*given).difference(frozenset.intersection(*given))
 
@@ -289,9 +286,9 @@ def lost_brokers(state: State) -> frozenset[str]:
 def reach_brokers(situation: Situation) -> Situation:
     """Every broker that no nameserver has lost gives the union of all lists: ``unify_lists``."""
     lost = lost_brokers(situation.state)
-    listing = {client_list.broker for client_list in situation.state.client_lists}
+    listing = {entry.broker for entry in situation.state.client_lists}
     unreached = {(name, MASTER_ID) for _, name in situation.state.unreachable}
-    return unify_lists(situation, {each for each in listing | unreached if each[0] not in lost})
+    return unify_lists(situation, {one for one in listing | unreached if one[0] not in lost})
 
 
 def brokers_without_group(state: State) -> tuple[BrokerId, ...]:
@@ -305,16 +302,11 @@ def add_group_to_brokers(situation: Situation, only: Collection[str] | None = No
     with ``only``, those of these names.
     """
     state = situation.state
-    without = [
-        broker for broker in brokers_without_group(state) if only is None or broker[0] in only
-    ]
+    without = [one for one in brokers_without_group(state) if only is None or one[0] in only]
     if not without:
         return situation
     longest = max(lists_of_topic(state), key=lambda entry: len(entry.members), default=None)
-    members = tuple(
-        member._replace(client_addr=f"{member.client_addr} (elsewhere)")
-        for member in (longest.members if longest else ())
-    )
+    members = tuple(map(_elsewhere, longest.members if longest else ()))
     added = (ClientList(name, broker_id, members) for name, broker_id in without)
     return with_state(
         situation,
@@ -351,10 +343,8 @@ def unify_routes(situation: Situation) -> Situation:
     found = {broker.broker_name for broker in chosen.brokers if broker.has_master} & without
     lost = lost_brokers(state).intersection(broker.broker_name for broker in chosen.brokers)
     unified = add_group_to_brokers(with_state(situation, topic_routes=routes), lost)
-    of_lost = (
-        client_list.broker for client_list in state.client_lists if client_list.broker_name in lost
-    )
-    return unify_lists(unified, {*of_lost, *((name, MASTER_ID) for name in found)})
+    listing = {entry.broker for entry in state.client_lists if entry.broker_name in lost}
+    return unify_lists(unified, listing.union((name, MASTER_ID) for name in found))
 
 
 def bring_masters_back(situation: Situation) -> Situation:
@@ -369,11 +359,7 @@ def bring_masters_back(situation: Situation) -> Situation:
             ids = broker.broker_ids if broker.broker_name in away else None
             yield replace(broker, broker_ids=(MASTER_ID, *ids)) if ids else broker
 
-    slaves = {
-        client_list.broker_name: client_list
-        for client_list in state.client_lists
-        if client_list.broker_name in away
-    }
+    slaves = {entry.broker_name: entry for entry in state.client_lists if entry.broker_name in away}
     lists = [replace(entry, broker_id=MASTER_ID) for entry in slaves.values()]
     kept = [entry for entry in state.client_lists if entry not in lists]
     return with_state(with_brokers(situation, with_masters), client_lists=(*kept, *lists))
@@ -386,35 +372,24 @@ def unify_strategies(situation: Situation) -> Situation:
     """
     used: Counter[AllocationStrategy] = Counter()
     for process in find_processes(situation.state, situation.rules):
-        if process.takes_part and not process.broadcasting and process.strategy.strategy:
+        if process.divides and process.strategy.strategy:
             used[process.strategy.strategy] += process.count
     if len(used) < 2:
         return situation
-    chosen = min(
-        used,
-        key=lambda allocation_strategy: (
-            -used[allocation_strategy],
-            allocation_strategy.name,
-            allocation_strategy.variant,
-        ),
-    )
+    chosen = min(used, key=lambda strategy: (-used[strategy], strategy.name, strategy.variant))
     return _with_strategies(situation, lambda *_: chosen)
 
 
 def serve_all_rooms(situation: Situation) -> Situation:
     """The rooms that no member's MACHINE_ROOM serves are served by all of them."""
     in_use = users_of(situation, ByMachineRoom)
-    brokers = {b.broker_name for b in situation.state.brokers}
     strategies = set(in_use.values())
-    unserved = {
-        name
-        for name in brokers
-        if not any(by_machine_room.serves(name) for by_machine_room in strategies)
-    }
+    brokers = {b.broker_name for b in situation.state.brokers}
+    unserved = {name for name in brokers if not any(one.serves(name) for one in strategies)}
     if not in_use or not unserved:
         return situation
     serving = {strategy: strategy.also_serving(unserved) for strategy in strategies}
-    changed = {client_id: serving[by_machine_room] for client_id, by_machine_room in in_use.items()}
+    changed = {client_id: serving[strategy] for client_id, strategy in in_use.items()}
     return _with_strategies(situation, changed.get)
 
 
@@ -448,44 +423,25 @@ def fill_config_lists(situation: Situation) -> Situation:
 
 def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
     """Client id and strategy of every process that takes part."""
-    every = (
-        process
-        for process in find_processes(situation.state, situation.rules)
-        if process.takes_part
-    )
     return [
-        (process.client_id, process.strategy.strategy)
-        for process in every
-        if process.strategy.strategy
+        (process.client_id, strategy)
+        for process in find_processes(situation.state, situation.rules)
+        if process.takes_part and (strategy := process.strategy.strategy)
     ]
 
 
 _Kind = TypeVar("_Kind", bound=AllocationStrategy)
-#: The strategy that a client uses instead, by its id and what it uses now.
-_Override = Callable[[str, AllocationStrategy], AllocationStrategy]
 
 
 def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     """The strategies of one class that subscribed members use, by client id."""
     in_use = strategies_in_use(situation)
-    return {client_id: each for client_id, each in in_use if isinstance(each, kind)}
+    return {client_id: strategy for client_id, strategy in in_use if isinstance(strategy, kind)}
 
 
-def _with_strategies(situation: Situation, override: _Override) -> Situation:
+def _with_strategies(situation: Situation, override: Override) -> Situation:
     """The situation in which clients use other strategies, by their id and what they use now."""
     return replace(situation, rules=overridden(situation.rules, override))
-
-
-def overridden(rules: StrategyRules, override: _Override) -> StrategyRules:
-    """The rules by which clients whose strategy is known use another one."""
-
-    def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
-        now = rules.resolve(client)
-        if now.strategy is None:
-            return now
-        return replace(now, strategy=override(client.client_id, now.strategy))
-
-    return ChangedRules(rules, answer)
 
 
 #: Repairs in the order in which they are tried and shown: the plainest explanation first.

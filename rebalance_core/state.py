@@ -202,6 +202,11 @@ class State:
     rerouted: frozenset[str] = frozenset()
 
     @property
+    def ids_of_nobody(self) -> frozenset[str]:
+        """The client ids behind which there is no process any more."""
+        return frozenset(count.client_id for count in self.process_counts if not count.processes)
+
+    @property
     def without_master(self) -> frozenset[str]:
         """The brokers of which every route that has them gives slaves alone."""
         with_master = {b.broker_name for b in self.brokers if b.has_master}

@@ -8,17 +8,14 @@ SDK: its language and version.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .errors import AllocationError
 from .message_queue import MessageQueue
-from .strategies.base import AllocationStrategy, original_id
-from .strategies.by_config import ByConfig
-from .strategies.factory import make_strategy
-from .strategies.machine_room_nearby import NEARBY
-from .strategies.sdk import Sdk, sdk_of
+from .strategies import ByConfig
+from .strategy import AllocationStrategy, Sdk, original_id, sdk_of
+from .strategy_factory import NEARBY, make_strategy
 from .texts import Text
 
 StrategySource = Literal["observed", "configured", "group", "assumed"]
@@ -113,7 +110,6 @@ class StrategyRules:
         self._resolved: dict[_Key, ResolvedStrategy] = {}
         self._made: dict[tuple[str, int | None, Sdk], AllocationStrategy | str] = {}
         self._bytewise: dict[AllocationStrategy, AllocationStrategy] = {}
-        self._instead: AllocationStrategy | None = None
 
     def resolve(self, client: KnownClient) -> ResolvedStrategy:
         """The strategy of one client."""
@@ -124,12 +120,6 @@ class StrategyRules:
         if key not in self._resolved:
             self._resolved[key] = self._resolve(key)
         return self._resolved[key]
-
-    def using(self, strategy: AllocationStrategy) -> "StrategyRules":
-        """Rules as these, by which every client whose strategy is known uses this one."""
-        rules = copy(self)
-        rules._instead, rules._resolved = strategy, {}
-        return rules
 
     def looks_at_ids(self, consumer_group: str) -> bool:
         """True if clients of the group that are alike but for their ids may use two strategies."""
@@ -173,7 +163,7 @@ class StrategyRules:
             return ResolvedStrategy(None, source, made, name)
         if bytewise:
             made = self._bytewise.setdefault(made, made.sorting_bytewise())
-        return ResolvedStrategy(self._instead or made, source)
+        return ResolvedStrategy(made, source)
 
     def _make(self, name: str, rule_number: int | None, sdk: Sdk) -> AllocationStrategy | str:
         key = (name, rule_number, sdk)
@@ -239,6 +229,22 @@ class PrescribedRules(ChangedRules):
                 strategy, rules = self.uses[client_id]
                 return rules.resolve(client._replace(observed=strategy))
         return before.resolve(client)
+
+
+#: The strategy that a client uses instead, by its id and what it uses now.
+Override: TypeAlias = Callable[[str, AllocationStrategy], AllocationStrategy]
+
+
+def overridden(rules: StrategyRules, override: Override) -> StrategyRules:
+    """The rules by which clients whose strategy is known use another one."""
+
+    def answer(client: KnownClient, before: StrategyRules) -> ResolvedStrategy:
+        now = before.resolve(client)
+        if now.strategy is None:
+            return now
+        return replace(now, strategy=override(client.client_id, now.strategy))
+
+    return ChangedRules(rules, answer)
 
 
 def as_held(rules: StrategyRules, held: Mapping[str, Sequence[MessageQueue]]) -> StrategyRules:

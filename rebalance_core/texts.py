@@ -69,10 +69,8 @@ class Text(str):
 
     def parts(self) -> list[Any]:
         """Its parts, as JSON has them: ``[template, {slot: value}]``, texts within alike."""
-        values = {
-            name: value.parts() if isinstance(value, Text) else value
-            for name, value in self.values.items()
-        }
+        values = dict(self.values)
+        values |= {name: text.parts() for name, text in values.items() if isinstance(text, Text)}
         return [self.template, values] if values else [self.template]
 
 

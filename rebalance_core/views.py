@@ -127,11 +127,8 @@ def candidate_ids(broker_ids: tuple[int, ...] | None) -> tuple[int, ...]:
 
 def asked_brokers(brokers: Iterable[RouteBroker]) -> frozenset[tuple[str, int]]:
     """Name and id of these brokers of routes that a client may ask for the members of a group."""
-    return frozenset(
-        (broker.broker_name, broker_id)
-        for broker in brokers
-        for broker_id in candidate_ids(broker.broker_ids)
-    )
+    asked = ((broker.broker_name, candidate_ids(broker.broker_ids)) for broker in brokers)
+    return frozenset((name, broker_id) for name, ids in asked for broker_id in ids)
 
 
 def possible_views(state: State) -> Views:

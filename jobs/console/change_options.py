@@ -22,7 +22,7 @@ def parse_client(make: Callable[[str], Change]) -> Callable[[str], Change]:
     def parse(text: str) -> Change:
         if not shows_secret(text):
             return make(text)
-        return replace(make(text), steps=lambda of: make(_true_id(text, of.state)).steps(of))
+        return replace(make(text), targets=lambda of: make(_true_id(text, of.state)).targets(of))
 
     return parse
 

@@ -8,13 +8,21 @@ The text of a value is its length, a colon and the value (lengths, for names are
 and may hold any separator); ``-`` for null. The texts of a record's fields follow each other; the
 texts of a content's records are sorted, and each counts once: a connection is once in a broker's
 list, and a broker once in a route.
+
+Two facts about a member follow from its row: whether it is expired, and whether it chooses its
+queues itself. Ingest asks for one member at a time, the fold for columns of them.
 """
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+
+from rebalance_core.state import GROUP_TABLE
+
+from .instants import HEARTBEAT_INTERVAL, SECOND, Instant
 
 
 class Fact(NamedTuple):
@@ -25,10 +33,8 @@ class Fact(NamedTuple):
 
 
 SUBSCRIPTION_FIELDS = ("topic", "expression_type", "expression")
-SUBSCRIPTIONS = pa.list_(pa.struct([pa.field(name, pa.string()) for name in SUBSCRIPTION_FIELDS]))
-DOUBTFUL_TOPICS = pa.list_(
-    pa.struct([pa.field("topic", pa.string()), pa.field("percent", pa.int32())])
-)
+SUBSCRIPTIONS = pa.list_(pa.struct([(name, pa.string()) for name in SUBSCRIPTION_FIELDS]))
+DOUBTFUL_TOPICS = pa.list_(pa.struct([("topic", pa.string()), ("percent", pa.int32())]))
 
 #: All that is true of a member whatever the topic, and that makes a list another one. A further
 #: fact is declared here, where ``heartbeats`` gets it from, and in the core's ``Member``, which
@@ -93,3 +99,62 @@ def value_text(value: Any) -> str:
         return f"{len(value)}:" + "".join([value_text(each) for each in value])
     text = str(int(value))
     return f"{len(text)}:{text}"
+
+
+#: The ``consume_type`` of who pulls: a lite pull consumer, or a pull consumer.
+PULLS = "CONSUME_ACTIVELY"
+#: A connection is heard while its last heartbeat is no older than three of them: two may be lost.
+#: Less than a broker keeps a silent connection (120 s), so that where the collector stops to listen
+#: all are unheard before the first is expired.
+HEARD_SECONDS = 3 * HEARTBEAT_INTERVAL // SECOND
+
+#: The flag by the number of bounds that a silence exceeds.
+EXPIRED_BEYOND = (False, None, True)
+
+
+def silence_bounds(heartbeat_expiry_seconds: int) -> tuple[Instant, Instant]:
+    """The longest silence of a member that is heard, and the one from which on it is expired."""
+    expiry = heartbeat_expiry_seconds * SECOND
+    return min(HEARD_SECONDS * SECOND, expiry), expiry
+
+
+def is_expired(
+    silence: Instant | None, bounds: tuple[Instant, Instant], *, is_silent: bool
+) -> bool | None:
+    """True: it stopped, or is silent for longer than a broker keeps a connection. False: it was
+    heard lately. None: neither, or no heartbeat over the connection was collected.
+
+    ``bounds``: see ``silence_bounds``. A flag and not an age, so that a list does not become
+    another one with every poll.
+
+    >>> bounds = silence_bounds(130)
+    >>> [is_expired(each * SECOND, bounds, is_silent=False) for each in (90, 91, 131)]
+    [False, None, True]
+    """
+    if is_silent:
+        return True
+    if silence is None:
+        return None
+    return EXPIRED_BEYOND[bisect_left(bounds, silence)]
+
+
+def chooses_queues(
+    pull_consumer: bool | None,
+    consume_type: str | None,
+    subscription_source: str | None,
+    subscriptions: int | None,
+) -> bool:
+    """True if a member takes its queues by itself, so that no strategy gives it any.
+
+    A ``DefaultMQPullConsumer``, whose application pulls what it likes, or one that pulls and itself
+    reports that it subscribes to nothing (``subscriptions``: how many): it takes its queues by
+    ``assign()`` (``DefaultLitePullConsumerImpl`` 5.3.3). What the group's table has does not count:
+    the last heartbeat of any member wrote it.
+    """
+    assigns = (
+        consume_type == PULLS
+        and subscriptions == 0
+        and subscription_source is not None
+        and subscription_source != GROUP_TABLE
+    )
+    return bool(pull_consumer) or assigns

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from rebalance_core.state import PULL, RouteBroker
 
 from ..schemas import NOT_ONLINE, RUNNING_INFO
+from .contents import PULLS
 from .instants import SECOND, Instant
-from .member_flags import PULLS
 
 #: (name, id) of a broker; 0 is the master.
 Broker: TypeAlias = tuple[str, int]
@@ -296,7 +296,7 @@ class Dossier:
     def last_listed(self) -> "LastList | None":
         """The last list with a member that a broker gave; None: none ever listed a member."""
         listed = ((run.times[-1], run.answer) for run in self.polls)
-        last = max((each for each in listed if each[1] in self.list_members), default=None)
+        last = max((poll for poll in listed if poll[1] in self.list_members), default=None)
         return last and LastList(len(set(self.list_members[last[1]]().client_ids)), last[0])
 
     @property
@@ -315,11 +315,7 @@ class Dossier:
     @property
     def languages(self) -> dict[str, str]:
         """The language of each client's SDK, where a list has it."""
-        return {
-            client.client_id: client.language
-            for client in self.clients
-            if client.language is not None
-        }
+        return {run.client_id: run.language for run in self.clients if run.language is not None}
 
     def request_mode(self, topic: str) -> str | None:
         """POP or PULL as the brokers report it; PULL as well where a client that leaves the

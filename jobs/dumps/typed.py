@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from rebalance_core.message_queue import MOCK_BROKER_PREFIX, is_dead_letters
 from rebalance_core.state import BROADCASTING, CLUSTERING, POP, PULL
-from rebalance_core.strategies.factory import JAVA_CLASSES
+from rebalance_core.strategy_factory import JAVA_CLASSES
 
 from ..contract import values_of
 from ..schemas import LIST_REFUSED, QUEUE_OFFSETS

@@ -13,7 +13,7 @@ import numpy as np
 from rebalance_core.message_queue import DLQ_PREFIX, RETRY_PREFIX, is_retry_topic
 from rebalance_core.state import MASTER_ID, PERM_WRITE, POP, PULL, RouteBroker
 
-from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
+from ..declared.contents import MEMBER_FACTS, PULLS, ROUTE_FACTS, content_id, record_text
 from ..declared.dossier import (
     ClientRun,
     Dossier,
@@ -25,7 +25,6 @@ from ..declared.dossier import (
     RouteRun,
 )
 from ..declared.instants import Instant
-from ..declared.member_flags import PULLS
 from ..schemas import (
     ANSWERED,
     CONFIGURED,

@@ -18,9 +18,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact
+from ..declared.contents import (
+    MEMBER_FACTS,
+    ROUTE_FACTS,
+    Fact,
+    chooses_queues,
+    is_expired,
+    silence_bounds,
+)
 from ..declared.instants import SECOND
-from ..declared.member_flags import chooses_queues, is_expired, silence_bounds
 from ..engines.pieces import in_parts
 from ..schemas import (
     ANSWERED,

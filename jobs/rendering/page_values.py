@@ -24,7 +24,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE
-from ..declared.client_intervals import FOLLOW_TIME
+from ..declared.instants import FOLLOW_TIME
 from ..declared.kinds import INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.finding_rows import place_of_finding

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias
 
 import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue
+from rebalance_core.division import shown_id
 from rebalance_core.english import agreeing, count, list_of
 from rebalance_core.grouping import grouped
-from rebalance_core.moves import shown_id
 from rebalance_core.texts import Text
 
 from ..texts.shown import cut, display_width, padded, visible

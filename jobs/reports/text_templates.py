@@ -15,6 +15,7 @@ from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
 
 from rebalance_core.descriptions import queue_ranges
+from rebalance_core.division import shown_id
 from rebalance_core.english import (
     agreeing,
     count,
@@ -22,7 +23,6 @@ from rebalance_core.english import (
     named_broker,
     names,
 )
-from rebalance_core.moves import shown_id
 from rebalance_core.texts import Text
 
 from ..config.masking import Masking

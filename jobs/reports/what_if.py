@@ -11,10 +11,9 @@ from typing import Any
 import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue, WhatIf
 from rebalance_core.descriptions import taken_by
+from rebalance_core.division import queues_by_client, shown_id
 from rebalance_core.english import joined
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
-from rebalance_core.loads import queues_by_client
-from rebalance_core.moves import shown_id
 from rebalance_core.prediction import StateBetween, Ways
 from rebalance_core.texts import Text
 

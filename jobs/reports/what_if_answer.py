@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import rebalance_core as core
 from rebalance_core import Division, WhatIf
 from rebalance_core.descriptions import ASSIGN_EACH_ONCE, taken_by
+from rebalance_core.division import shown_id
 from rebalance_core.english import (
     MOST_NAMES,
     agreeing,
@@ -19,7 +20,6 @@ from rebalance_core.english import (
 )
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, QUEUES_CHOSEN, FindingKind
 from rebalance_core.message_queue import MessageQueue, is_own_retry_topic
-from rebalance_core.moves import shown_id
 from rebalance_core.prediction import (
     BACKLOG_NOT_KNOWN,
     FINDINGS_AFTER,

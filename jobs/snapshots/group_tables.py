@@ -15,9 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 from rebalance_core.grouping import grouped
 
-from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.dossier import Broker
-from ..declared.instants import SECOND, Instant, together
+from ..declared.instants import HEARTBEAT_INTERVAL, SECOND, Instant, together
 from ..dumps.statement import Connections, Subscriptions
 
 #: A member's heartbeat overwrites the group's table every 30 s, an expired member is gone after

@@ -17,11 +17,9 @@ import pyarrow as pa
 
 from rebalance_core.state import GROUP_TABLE
 
-from ..declared.client_intervals import HEARTBEAT_INTERVAL
-from ..declared.contents import MEMBER_FACTS, content_id, record_text
+from ..declared.contents import MEMBER_FACTS, content_id, is_expired, record_text, silence_bounds
 from ..declared.dossier import Broker
-from ..declared.instants import SECOND, Instant
-from ..declared.member_flags import is_expired, silence_bounds
+from ..declared.instants import HEARTBEAT_INTERVAL, SECOND, Instant
 from ..dumps.statement import Connections
 from ..engines.pieces import in_parts
 from ..schemas import HEARTBEATS, MEMBER_LISTS, MEMBERS

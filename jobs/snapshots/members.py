@@ -17,12 +17,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rebalance_core.state import GROUP_TABLE
-from rebalance_core.strategies.machine_room_nearby import NEARBY
+from rebalance_core.strategy_factory import NEARBY
 
-from ..declared.contents import MEMBER_FACTS
+from ..declared.contents import HEARD_SECONDS, MEMBER_FACTS, chooses_queues
 from ..declared.dossier import Broker
 from ..declared.instants import SECOND, Instant
-from ..declared.member_flags import HEARD_SECONDS, chooses_queues
 from ..dumps.statement import (
     Connection,
     Connections,
@@ -74,7 +73,7 @@ class MemberRow(NamedTuple):
 
     @property
     def chooses_queues(self) -> bool:
-        """True if it takes its queues by itself: see ``member_flags``."""
+        """True if it takes its queues by itself: see ``contents``."""
         return chooses_queues(
             self.pull_consumer,
             self.consume_type,

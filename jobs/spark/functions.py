@@ -27,7 +27,7 @@ from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import rebalance_core as core
-from rebalance_core.strategies.factory import strategy_of
+from rebalance_core.strategy_factory import strategy_of
 
 from ..engines.batches import SITUATION, in_worker
 from ..engines.engine import Work

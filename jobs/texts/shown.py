@@ -34,10 +34,8 @@ def visible(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
+    escaped = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(escaped)
 
 
 def visible_lines(text: str) -> str:
@@ -172,9 +170,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
     if text.isprintable():
         return text
     # Line feeds come from the indent alone: those of a text are escaped by then.
-    return "".join(
-        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
-    )
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def encodable(text: str, stream: TextIO) -> str:

@@ -108,12 +108,8 @@ class WaitingMessages(NamedTuple):
         template = "at least {waiting} (no offsets of {number:,} of {queues})"
         if not self.messages:
             template = "{waiting} (no offsets of {number:,} of {queues})"
-        return Text(
-            template,
-            waiting=text,
-            number=self.without_offsets,
-            queues=count(self.queues, "queue"),
-        )
+        queues = count(self.queues, "queue")
+        return Text(template, waiting=text, number=self.without_offsets, queues=queues)
 
     @property
     def number(self) -> str:

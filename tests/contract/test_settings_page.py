@@ -9,7 +9,7 @@ import re
 import pytest
 
 from jobs.config.settings import NamedDestination, Settings
-from rebalance_core.strategies.factory import STRATEGIES
+from rebalance_core.strategy_factory import STRATEGIES
 from tests.contract.test_declarations import declared
 from tests.support.settings_page import MARK, PAGE, page
 

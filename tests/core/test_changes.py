@@ -37,7 +37,7 @@ from rebalance_core.errors import near_names
 from rebalance_core.processes import find_processes
 from rebalance_core.repairs import give_separate_ids
 from rebalance_core.state import ProcessCount
-from rebalance_core.strategies.base import copy_id
+from rebalance_core.strategy import copy_id
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import (
     client_list,

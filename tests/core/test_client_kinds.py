@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rebalance_core.client_kinds import kind_of, remedy_of, restart_of, without_secret
+from rebalance_core.client_id import kind_of, remedy_of, restart_of, without_secret
 
 #: Ordinals of MQVersion: 4.5.1, 4.9.0, and what client-go gives.
 V4_5_1, V4_9_0, OF_GO = 317, 393, 317

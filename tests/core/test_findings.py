@@ -22,7 +22,7 @@ from rebalance_core import (
     find_faults,
     make_strategy,
 )
-from rebalance_core.client_kinds import remedy_of
+from rebalance_core.client_id import remedy_of
 from rebalance_core.repairs import bring_masters_back, unify_routes
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state
@@ -71,12 +71,7 @@ def not_subscribed(client_id):
     ("strategy", "client_ids", "queues", "duplicate", "orphaned"),
     [
         ("AVG", "aab", 8, "012", "345"),
-        ("AVG", "aaa", 4, "01", "23"),
-        ("AVG", "aabc", 5, "01", "2"),
-        ("AVG", "abb", 8, "345", "67"),
-        ("AVG", "aa", 4, "01", "23"),
-        # Fewer queues than copies; a later copy without a queue that would be nobody's.
-        ("AVG", "aa", 1, "0", ""),
+        # A later copy without a queue that would be nobody's.
         ("AVG", "abb", 2, "1", ""),
         ("AVG_BY_CIRCLE", "aab", 8, "036", "147"),
     ],
@@ -86,14 +81,6 @@ def test_a_stacked_id_duplicates_its_first_slot_and_orphans_the_others(
 ):
     rules = StrategyRules(default=strategy)
     assert faults(one_list(client_ids, queues), rules) == (duplicate, orphaned)
-
-
-def test_under_consistent_hash_a_stacked_id_duplicates_and_orphans_nothing():
-    every = [queue(n) for n in range(8)]
-    of_hash = make_strategy("CONSISTENT_HASH").allocate("G", "a", every, ["a", "a", "b"])
-    duplicate, orphaned = faults(one_list("aab", 8), StrategyRules(default="CONSISTENT_HASH"))
-    assert list(duplicate) == sorted(str(each.queue_id) for each in of_hash) != []
-    assert orphaned == ""
 
 
 def test_two_processes_that_all_brokers_list_under_one_id_are_a_certain_fault():
@@ -410,23 +397,18 @@ def test_the_weakest_source_of_a_strategy_is_that_of_the_state():
         assert evaluate(of_state, RULES).strategy_source == source
 
 
-def test_the_allocations_are_told_for_each_view():
-    evaluation = evaluate(one_list_each({"broker-a": "ab", "broker-b": "a"}, 2), RULES)
+def test_the_allocations_are_told_for_each_view_with_the_lengths_of_its_lists():
+    evaluation = evaluate(one_list_each({"broker-a": "aab", "broker-b": "b"}, 3), RULES)
     assert [
-        (a.client_id, a.view_brokers, a.view_weight, [q.queue_id for q in a.queues])
+        (a.client_id, a.view_brokers, a.view_queues, a.view_clients, [q.queue_id for q in a.queues])
         for a in evaluation.allocations
     ] == [
-        ("a", ("broker-a",), 0.5, [0]),
-        ("b", ("broker-a",), 0.5, [1]),
-        ("a", ("broker-b",), 0.5, [0, 1]),
-        ("b", ("broker-b",), 0.5, []),
+        ("a", ("broker-a",), 3, 3, [0]),
+        ("b", ("broker-a",), 3, 3, [2]),
+        ("a", ("broker-b",), 3, 1, []),
+        ("b", ("broker-b",), 3, 1, [0, 1, 2]),
     ]
-
-
-def test_an_allocation_tells_the_lengths_of_its_views_lists_with_the_copies_of_an_id():
-    evaluation = evaluate(one_list_each({"broker-a": "aab", "broker-b": "b"}), RULES)
-    lengths = {(a.view_brokers, a.view_queues, a.view_clients) for a in evaluation.allocations}
-    assert lengths == {(("broker-a",), 4, 3), (("broker-b",), 4, 1)}
+    assert {a.view_weight for a in evaluation.allocations} == {0.5}
 
 
 def test_a_stacked_id_says_what_repairs_it():
@@ -502,11 +484,10 @@ def test_the_effects_of_stacked_ids_add_up_to_the_findings(client_ids, queues, s
     assert {effect.client_id for effect in evaluation.stacked} == repeated
 
 
-@pytest.mark.long
 def test_random_states_are_as_likely_as_all_their_draws_together():
     """So many in each run; `make fuzz` tries others (tests/fuzz/test_states.py)."""
     random = Random(20261121)  # noqa: S311 - reproducible, not secret
-    assert sum(check_a_random_state(random) for _ in range(2_000)) > 1_000
+    assert sum(check_a_random_state(random) for _ in range(400)) > 200
 
 
 @pytest.mark.parametrize(

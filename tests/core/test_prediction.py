@@ -30,7 +30,7 @@ from rebalance_core import (
     what_if,
     what_if_of_group,
 )
-from rebalance_core.moves import Move
+from rebalance_core.division import Move
 from rebalance_core.prediction import MOST_STATES, StateBetween, Ways, _parts
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import (

@@ -16,8 +16,8 @@ from rebalance_core import (
     sort_client_ids,
     sort_message_queues,
 )
-from rebalance_core.strategies.base import copy_id, original_id
-from rebalance_core.strategies.consistent_hash import points_of
+from rebalance_core.strategies import points_of
+from rebalance_core.strategy import copy_id, original_id
 
 ROOMS = {"broker_room": {"a": "room1", "b": "room2", "c": "room3"}, "client_room": {}}
 

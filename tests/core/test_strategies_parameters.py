@@ -11,7 +11,7 @@ from rebalance_core import (
     UnknownStrategyError,
     make_strategy,
 )
-from rebalance_core.strategies.factory import JAVA_CLASSES, STRATEGIES
+from rebalance_core.strategy_factory import JAVA_CLASSES, STRATEGIES
 
 NEARBY = "MACHINE_ROOM_NEARBY-AVG"
 PLAIN = ("AVG", "AVG_BY_CIRCLE", "CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM")

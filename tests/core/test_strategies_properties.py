@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core import make_strategy, sort_client_ids, sort_message_queues
-from rebalance_core.strategies.base import AllocationStrategy
+from rebalance_core.strategy import AllocationStrategy
 from tests.support.generators import (
     ROOMS,
     distinct_client_ids,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core import MessageQueue, make_strategy, sort_client_ids, sort_message_queues
-from rebalance_core.strategies.sdk import Sdk, sdk_of
+from rebalance_core.strategy import Sdk, sdk_of
 from tests.support.generators import (
     ROOMS,
     distinct_client_ids,
@@ -206,7 +206,7 @@ def test_on_gos_ring_a_copy_of_an_id_changes_nothing(queues, client_ids) -> None
 def test_where_points_fall_on_gos_ring(of_x, of_y, owner) -> None:
     hashes = {b"0x": of_x, b"0y": of_y}
     strategy = make_strategy("CONSISTENT_HASH", {"virtual_node_count": 1}, GO)
-    with patch("rebalance_core.strategies.consistent_hash.crc32", lambda text: hashes.get(text, 3)):
+    with patch("rebalance_core.strategies.crc32", lambda text: hashes.get(text, 3)):
         found = claimed(strategy, queues(1, "a"), ["x", "y"])
     assert found == {"x": [], "y": []} | {owner: [0]}
 

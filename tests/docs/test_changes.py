@@ -1,4 +1,4 @@
-"""The changelog stays short: a release has few bullets, and a change one line in a file of its own."""
+"""The changelog stays short: a release has few bullets, a change one line in its own file."""
 
 import re
 from pathlib import Path

@@ -11,9 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.declared.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
+from jobs.declared.contents import HEARD_SECONDS, MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
 from jobs.declared.dossier import ClientRun, Dossier
-from jobs.declared.member_flags import HEARD_SECONDS
 from jobs.fold.numbers import NO_NUMBER
 from tests.fold.fleets import EXPIRY_SECONDS, START
 

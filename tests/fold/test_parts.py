@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
-from jobs.declared.contents import MEMBER_FACTS
-from jobs.declared.member_flags import chooses_queues, is_expired, silence_bounds
+from jobs.declared.contents import MEMBER_FACTS, chooses_queues, is_expired, silence_bounds
 from jobs.engines.pieces import all_values
 from jobs.fold import numbers, runs_of_slices
 from jobs.fold.checked_rows import TableReading

@@ -15,6 +15,7 @@ from jobs.judge.observe.timeline import Phase, Timeline
 from jobs.judge.rules.found import QueueFinding, Stall
 from jobs.judge.terms import Terms
 from jobs.judge.times.extents import Extent
+from rebalance_core.division import Move
 from rebalance_core.faults import Fault
 from rebalance_core.findings import (
     AUDITED,
@@ -23,7 +24,6 @@ from rebalance_core.findings import (
     Claimant,
     Evaluation,
 )
-from rebalance_core.moves import Move
 from rebalance_core.processes import StackedId
 from rebalance_core.state import RouteBroker
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from jobs.judge.rules.episodes import fault_episodes, queue_episodes, stacked_ids
 from jobs.judge.rules.found import GroupFindings
+from rebalance_core.division import Move
 from rebalance_core.findings import Claimant
-from rebalance_core.moves import Move
 from tests.judge.phases import at, case, fault, finding, phase, stacked_id, timeline
 
 END = 600

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.declared.dossier import EarlierFinding
-from jobs.declared.finding_ids import fault_id, finding_id, stall_id
+from jobs.declared.kinds import fault_id, finding_id, stall_id
 from jobs.judge.result.rows import former_findings, openness
 from tests.judge.phases import at, extent
 

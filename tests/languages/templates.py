@@ -12,7 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, nodes
 
 from jobs.declared.kinds import EVENT_KINDS, KINDS
-from rebalance_core.client_kinds import ClientKind
+from rebalance_core.client_id import ClientKind
 from rebalance_core.english import counted
 from rebalance_core.texts import forms
 
@@ -26,10 +26,9 @@ TEMPLATES = {
     "language": (0,),
     "agreeing": (1,),
     "_about_clients": (1,),
-    "_with_addresses": (0,),
     "_describe_members": (1, 2),
     "_who_uses": (1,),
-    "_stepwise": (1,),
+    "Change": (1,),
     "joined": (1, "template"),
 }
 #: By function the arguments that are a noun, with its plural where it has one of its own.

@@ -37,13 +37,13 @@ GIVEN = {
     ("jobs/reports/words.py", "kind.title"),
     ("jobs/config/settings.py", "ENGLISH.code"),
     ("jobs/config/settings.py", "self.language"),
-    ("rebalance_core/changes.py", "step"),
-    ("rebalance_core/client_kinds.py", "kind.value"),
+    ("rebalance_core/changes.py", "self.step"),
+    ("rebalance_core/client_id.py", "kind.value"),
     ("rebalance_core/descriptions.py", "what_to_do"),
     ("rebalance_core/english.py", "counted(singular, plural)"),
     ("rebalance_core/english.py", "of_one if number == 1 else of_many"),
     ("jobs/reports/words.py", "kind.meaning"),
-    ("rebalance_core/strategies/base.py", "self.variant"),
+    ("rebalance_core/strategy.py", "self.variant"),
     ("rebalance_core/texts.py", "self.template"),
 }
 #: Names, codes and signs, which are the same in a language.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.languages.language import ENGLISH, Language, language
-from rebalance_core.client_kinds import restart_of
+from rebalance_core.client_id import restart_of
 from rebalance_core.english import list_of
 from rebalance_core.texts import Text, fill, pieces
 

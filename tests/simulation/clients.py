@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.factory import make_strategy
+from rebalance_core.strategy_factory import make_strategy
 from tests.simulation.clock import MINUTE, SECOND, Millis
 from tests.simulation.servers import Broker, Nameserver, Route
 

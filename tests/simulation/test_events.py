@@ -9,12 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.api import Report, audit
+from jobs.api import audit
 from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
 from jobs.errors import InputError
 from jobs.pipeline.ingest import read_dumps
 from jobs.schemas import HEARTBEATS
+from jobs.shell.report import Report
 from tests.simulation.clients import Process
 from tests.simulation.collectors import ZERO
 from tests.simulation.fleets import Fleet, draw_fleet

@@ -22,7 +22,7 @@ def test_the_simulator_takes_nothing_of_the_project_but_the_arithmetic(path: Pat
         if isinstance(node, ast.ImportFrom)
     }
     of_project = {name for name in imported if name.split(".")[0] in ("jobs", "rebalance_core")}
-    allowed = {"rebalance_core.message_queue", "rebalance_core.strategies.factory"}
+    allowed = {"rebalance_core.message_queue", "rebalance_core.strategy_factory"}
     if path.stem == "score":
         allowed |= {"jobs.cli", "jobs.storage"}
     assert of_project <= allowed

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from jobs.api import Report, audit
+from jobs.api import audit
+from jobs.shell.report import Report
 from tests.sweep.spoiled import cases, fields, night
 
 #: Of the cases every so many-th is tried: 1 is all of them.

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from rebalance_core.grouping import grouped
 
-from ...declared.client_intervals import HEARTBEAT_INTERVAL
 from ...declared.dossier import Broker, ClientRun, Dossier, PollRun, RouteRun
-from ...declared.instants import SECOND, Instant
+from ...declared.instants import HEARTBEAT_INTERVAL, SECOND, Instant
 from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from ..times.intervals import usual_gap
 

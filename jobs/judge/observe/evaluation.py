@@ -22,10 +22,10 @@ import rebalance_core as core
 from rebalance_core import Member, MessageQueue, State
 from rebalance_core.findings import Allocation, most_queues
 from rebalance_core.processes import strategies_of
-from rebalance_core.repairs import overridden
 from rebalance_core.state import CLUSTERING, SURE, ProcessCount
-from rebalance_core.strategies.base import AllocationStrategy, original_id
-from rebalance_core.strategies.factory import strategy_of
+from rebalance_core.strategy import AllocationStrategy, original_id
+from rebalance_core.strategy_factory import strategy_of
+from rebalance_core.strategy_rules import overridden
 from rebalance_core.texts import Text
 from rebalance_core.views import possible_views, readable_queues
 
@@ -421,15 +421,13 @@ def rules_of(row: SituationRow, rules: core.StrategyRules) -> core.StrategyRules
     """
     if row.strategy is None:
         return rules
-    rules = rules.using(strategy_of(row.strategy, row.parameters))
+    most = strategy_of(row.strategy, row.parameters)
     others = {
         client_id: strategy_of(other["strategy"], other["parameters"])
         for other in row.other_strategies
         for client_id in other["client_ids"]
     }
-    if not others:
-        return rules
-    return overridden(rules, lambda client_id, most: others.get(original_id(client_id), most))
+    return overridden(rules, lambda client_id, _: others.get(original_id(client_id), most))
 
 
 #: A strategy, its parameters as JSON, and who uses it.

@@ -21,11 +21,10 @@ from rebalance_core.findings import QUEUES_CHOSEN
 from rebalance_core.grouping import grouped
 from rebalance_core.state import BROADCASTING, Unreachable
 
-from ...declared.client_intervals import REBALANCE_INTERVAL, ROUTE_INTERVAL
+from ...declared.contents import PULLS
 from ...declared.dossier import ClientRun, Dossier
-from ...declared.instants import Instant
+from ...declared.instants import REBALANCE_INTERVAL, ROUTE_INTERVAL, Instant
 from ...declared.kinds import ROUTE_CHANGED
-from ...declared.member_flags import PULLS
 from ...schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
 from .core_verdict import QueueKey

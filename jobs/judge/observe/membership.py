@@ -25,9 +25,8 @@ import numpy as np
 
 from rebalance_core.grouping import grouped
 
-from ...declared.client_intervals import HEARTBEAT_INTERVAL
 from ...declared.dossier import Broker, Dossier
-from ...declared.instants import Instant
+from ...declared.instants import HEARTBEAT_INTERVAL, Instant
 from ...schemas import NOT_ONLINE
 from ..times.intervals import ONE_IS_MISSING, longest_unseen, usual_gap
 from .answers import BRIDGED_AT_LEAST, Answers, Integers

@@ -22,10 +22,9 @@ from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
 
 from ...declared import kinds
-from ...declared.client_intervals import FOLLOW_TIME, HEARTBEAT_INTERVAL
 from ...declared.contents import MEMBER_FACTS
 from ...declared.dossier import ClientRun, Dossier, ListedIds
-from ...declared.instants import SECOND, Instant, together
+from ...declared.instants import FOLLOW_TIME, HEARTBEAT_INTERVAL, SECOND, Instant, together
 from ...schemas import RUNNING_INFO
 from ..times.intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
 from .brokers import Absence, address_changes, topics_by_broker

@@ -22,9 +22,8 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, for_slots
 
 from ...declared import kinds
-from ...declared.client_intervals import FOLLOW_TIME, HEARTBEAT_INTERVAL
-from ...declared.finding_ids import event_id
-from ...declared.instants import SECOND, Instant, together
+from ...declared.instants import FOLLOW_TIME, HEARTBEAT_INTERVAL, SECOND, Instant, together
+from ...declared.kinds import event_id
 from ...schemas import EVENTS
 from ..arrow_tables import Row
 from ..observe.in_words import clock, fault_in_words, zoned_clock

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rebalance_core import findings
-from rebalance_core.client_kinds import placeholders_in
+from rebalance_core.client_id import placeholders_in
 from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of, named_broker, with_commas
 from rebalance_core.findings import Evaluation
 from rebalance_core.grouping import grouped

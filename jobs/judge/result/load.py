@@ -15,13 +15,12 @@ from functools import cached_property
 from itertools import chain
 
 from rebalance_core import MessageQueue, make_strategy
+from rebalance_core.division import processes_by_client, queues_by_client, shown_id
 from rebalance_core.english import agreeing, count, joined, names
 from rebalance_core.findings import AUDITED
-from rebalance_core.loads import processes_by_client, queues_by_client
 from rebalance_core.message_queue import is_own_retry_topic
-from rebalance_core.moves import shown_id
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
-from rebalance_core.strategies.factory import STRATEGIES
+from rebalance_core.strategy_factory import STRATEGIES
 from rebalance_core.strategy_rules import NEED_PARAMETERS
 from rebalance_core.texts import Text
 

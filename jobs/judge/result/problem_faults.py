@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH, queue_ranges
 from rebalance_core.english import agreeing, joined, list_of
+from rebalance_core.faults import LATENT
 from rebalance_core.grouping import grouped
-from rebalance_core.latent import LATENT
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.repairs import GHOST_MEMBER, MASTER_AWAY
 from rebalance_core.texts import Text, for_slots

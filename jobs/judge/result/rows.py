@@ -16,8 +16,8 @@ from rebalance_core.texts import Text
 
 from ...declared import kinds
 from ...declared.dossier import Dossier, EarlierFinding
-from ...declared.finding_ids import fault_id, finding_id, stall_id
 from ...declared.instants import Instant
+from ...declared.kinds import fault_id, finding_id, stall_id
 from ..arrow_tables import Row
 from ..observe.evaluation import Failure
 from ..rules.case import Case

@@ -16,9 +16,8 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ...declared import kinds
-from ...declared.client_intervals import FOLLOW_TIME
 from ...declared.dossier import QueueOffsets
-from ...declared.instants import Instant
+from ...declared.instants import FOLLOW_TIME, Instant
 from ...texts.waiting import NOTHING, WaitingMessages
 from ..arrow_tables import Row
 from ..observe.backlog import backlog_over_time

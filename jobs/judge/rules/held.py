@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rebalance_core.client_kinds import restart_of
+from rebalance_core.client_id import restart_of
 from rebalance_core.descriptions import ASSIGN_EACH_ONCE
 from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of
 from rebalance_core.findings import (

@@ -4,7 +4,7 @@ A secret in a list of members can be read by whoever may list them, and is in th
 and clients. That does not pass when the client leaves: the fault lasts, however short it was seen.
 """
 
-from rebalance_core.client_kinds import without_secret
+from rebalance_core.client_id import without_secret
 from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of
 from rebalance_core.texts import Text
 

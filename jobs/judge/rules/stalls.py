@@ -22,8 +22,8 @@ from rebalance_core.findings import AUDITED, BROADCASTING_GROUP, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ...declared.client_intervals import COMMIT_INTERVAL
 from ...declared.dossier import QueueOffsets
+from ...declared.instants import COMMIT_INTERVAL
 from ...declared.kinds import FROZEN_PROCESS
 from ...schemas import NOT_COUNTING, NOT_FINISHING, NOT_LOCKED
 from ..observe.core_verdict import QueueKey

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rebalance_core as core
-from jobs.api import Report, audit
+from jobs.api import audit
 from jobs.config.settings import Settings
 from jobs.declared.dossier import Dossier
 from jobs.judge.observe.evaluation import Failure
@@ -18,6 +18,7 @@ from jobs.judge.result.rows import rows_of_failed
 from jobs.pipeline import failed_groups, group_audit
 from jobs.pipeline.failed_groups import AllGroupsFailedError
 from jobs.pipeline.terms_of_settings import terms_of
+from jobs.shell.report import Report
 from tests.cases.small_dumps import MINUTES, asked
 from tests.judge.test_statuses import earlier
 from tests.support.published import minute

@@ -1,4 +1,4 @@
-"""Base of all allocation strategies: the guard, the sorting, and who claims which positions.
+"""A strategy: the guard, the sorting, and who claims which positions; the SDK that computes it.
 
 A strategy implements ``_positions`` alone, for all clients at once; ``allocate``,
 ``allocate_all`` and ``claims`` are all read from it, so there is one arithmetic.
@@ -6,21 +6,74 @@ A strategy implements ``_positions`` alone, for all clients at once; ``allocate`
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Self, TypeAlias
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import AllocationError
-from ..message_queue import MessageQueue, sort_client_ids, sort_message_queues
-from ..texts import Text
-from .parameters import Params
+from .errors import AllocationError, InvalidParameterError
+from .message_queue import MessageQueue, sort_client_ids, sort_message_queues
+from .texts import Text
+
+#: MQVersion ordinal of the release that took the blocks of MACHINE_ROOM from the rooms' queues.
+_VERSION_4_8_0 = 373
+
+
+class Sdk(Enum):
+    """An SDK whose strategies are not all those of the current Java client; the value names it.
+
+    Source: RocketMQ 4.7.1 and 5.3.3; rocketmq-client-go 2.1 (``consumer/strategy.go``);
+    rocketmq-client-cpp 2.2 (``Rebalance``, which makes ``AllocateMQAveragely`` and nothing else).
+    """
+
+    #: The current one. SDKs that are not listed here are taken to be like it.
+    JAVA = "Java"
+    JAVA_BEFORE_4_8_0 = Text("Java before 4.8.0")
+    GO = "client-go"
+    #: Also what is built over it, such as the Python binding: it says CPP of itself.
+    CPP = "client-cpp"
+
+    @property
+    def sorts_bytewise(self) -> bool:
+        """True if it compares names by the bytes of UTF-8, where Java compares UTF-16."""
+        return self in (Sdk.GO, Sdk.CPP)
+
+    def strategy_name(self, name: str) -> str:
+        """The name of what it computes where the strategy of that name is asked for.
+
+        >>> Sdk.GO.strategy_name("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE")
+        'AVG'
+        >>> Sdk.CPP.strategy_name("CONSISTENT_HASH"), Sdk.JAVA.strategy_name("CONSISTENT_HASH")
+        ('AVG', 'CONSISTENT_HASH')
+        """
+        if self is Sdk.CPP or (self is Sdk.GO and name.startswith("MACHINE_ROOM_NEARBY")):
+            return "AVG"
+        return name
+
+
+@lru_cache(maxsize=1_024)
+def sdk_of(language: str | None, version: int | None) -> Sdk:
+    """The SDK of a connection that gives this LanguageCode and this MQVersion ordinal.
+
+    >>> sdk_of("JAVA", 371), sdk_of("JAVA", 373), sdk_of("GO", 373)
+    (<Sdk.JAVA_BEFORE_4_8_0: 'Java before 4.8.0'>, <Sdk.JAVA: 'Java'>, <Sdk.GO: 'client-go'>)
+    """
+    if language == "JAVA" and version is not None and version < _VERSION_4_8_0:
+        return Sdk.JAVA_BEFORE_4_8_0
+    return {"GO": Sdk.GO, "CPP": Sdk.CPP}.get(language or "", Sdk.JAVA)
+
 
 Queues: TypeAlias = Sequence[MessageQueue]
 ClientIds: TypeAlias = Sequence[str]
 Positions: TypeAlias = NDArray[np.int64]
+#: The positions in the queues that each client id takes.
+Taken: TypeAlias = dict[str, Positions]
+#: Parameters, as settings hold them.
+Params: TypeAlias = Mapping[str, Any]
 
 NOTHING: Positions = np.empty(0, dtype=np.int64)
 # Shared by all answers that hold no queue.
@@ -86,8 +139,8 @@ class AllocationStrategy(ABC):
     def full_name(self) -> str:
         """The name with the variant: of one name, each variant computes something else.
 
-        >>> from rebalance_core.strategies.factory import make_strategy
-        >>> from rebalance_core.strategies.sdk import Sdk
+        >>> from rebalance_core.strategy_factory import make_strategy
+        >>> from rebalance_core.strategy import Sdk
         >>> make_strategy("CONSISTENT_HASH", sdk=Sdk.GO).full_name
         'CONSISTENT_HASH of client-go'
         """
@@ -105,7 +158,7 @@ class AllocationStrategy(ABC):
         return bytewise
 
     @abstractmethod
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         """The positions of each distinct id in ``queues``; both lists sorted and not empty."""
 
     def allocate(
@@ -128,7 +181,7 @@ class AllocationStrategy(ABC):
         [2]
         """
         if not client_id:
-            raise AllocationError("currentCID is empty")
+            raise AllocationError(_NO_CLIENT_ID)
         if client_id not in _require_lists(queues, client_ids)[1]:
             return []
         return self.allocate_all(consumer_group, queues, client_ids)[client_id]
@@ -151,12 +204,13 @@ class AllocationStrategy(ABC):
         """
         del consumer_group
         present_queues, present_ids = _require_lists(queues, client_ids)
-        _require_a_client_id(present_ids)
+        if not any(present_ids):
+            raise AllocationError(_NO_CLIENT_ID)
         results = self._results(sort_message_queues(present_queues), sort_client_ids(present_ids))
         results.pop("", None)
         return results
 
-    def claims(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def claims(self, queues: Queues, client_ids: ClientIds) -> Taken:
         """The positions in ``queues`` that each distinct client id claims.
 
         Both lists must be in Java's order already (``sort_message_queues``,
@@ -172,7 +226,8 @@ class AllocationStrategy(ABC):
         {'a': [0, 2, 4], 'b': [1, 3]}
         """
         _require_lists(queues, client_ids)
-        _require_a_client_id(client_ids)
+        if not any(client_ids):
+            raise AllocationError(_NO_CLIENT_ID)
         positions = self._positions_in_own_order(queues, client_ids)
         positions.pop("", None)
         return positions
@@ -183,9 +238,7 @@ class AllocationStrategy(ABC):
             for client_id, positions in self._positions_in_own_order(queues, client_ids).items()
         }
 
-    def _positions_in_own_order(
-        self, queues: Queues, client_ids: ClientIds
-    ) -> dict[str, Positions]:
+    def _positions_in_own_order(self, queues: Queues, client_ids: ClientIds) -> Taken:
         """``_positions`` in lists that are in Java's order, whatever the client's order is."""
         if not self.sorts_bytewise:
             return self._positions(queues, client_ids)
@@ -195,7 +248,7 @@ class AllocationStrategy(ABC):
         return {client_id: place_of[taken[client_id]] for client_id in client_ids}
 
     @staticmethod
-    def _by_first_slot(client_ids: ClientIds, slots: Sequence[Positions]) -> dict[str, Positions]:
+    def _by_first_slot(client_ids: ClientIds, slots: Sequence[Positions]) -> Taken:
         """The positions of each id's first slot: a repeated id finds no other (indexOf)."""
         positions = dict(zip(client_ids, slots, strict=True))
         if len(positions) < len(client_ids):
@@ -213,13 +266,27 @@ def _bytewise_key(queue: MessageQueue) -> tuple[str, str, int]:
 
 def _require_lists(queues: Queues | None, client_ids: ClientIds | None) -> tuple[Queues, ClientIds]:
     # The order of the two is Java's: with neither list, the queues are what it complains of.
-    if queues is None or len(queues) == 0:
+    if not queues:
         raise AllocationError("mqAll is null or mqAll empty")
-    if client_ids is None or len(client_ids) == 0:
+    if not client_ids:
         raise AllocationError("cidAll is null or cidAll empty")
     return queues, client_ids
 
 
-def _require_a_client_id(client_ids: Sequence[str]) -> None:
-    if not any(client_ids):
-        raise AllocationError("currentCID is empty")
+_NO_CLIENT_ID = "currentCID is empty"
+
+
+def is_list(value: Any) -> bool:
+    """True if it is a list or a tuple, not a text."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def is_whole(value: Any) -> bool:
+    """True if it is a whole number, not a bool."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def wrong(name: str, where: str, expected: str, value: Any) -> InvalidParameterError:
+    """The error of a parameter of the strategy ``name``: what was expected and what came."""
+    came = f"{value!r} ({type(value).__name__})"
+    return InvalidParameterError(f"{name}: {where}: expected {expected}, got {came}")

@@ -1,19 +1,44 @@
-"""MACHINE_ROOM_NEARBY: another strategy, applied room by room."""
+"""Strategies made from a name and parameters, as settings hold them; MACHINE_ROOM_NEARBY, which
+applies another strategy room by room.
+"""
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from ..errors import AllocationError, InvalidParameterError, MissingParameterError
-from ..message_queue import MessageQueue, java_string_key
-from ..texts import Text
-from .base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues, original_id
-from .by_config import ByConfig
-from .parameters import Params, is_list, wrong
+from . import errors
+from .errors import AllocationError, InvalidParameterError, MissingParameterError
+from .message_queue import MessageQueue, java_string_key
+from .strategies import (
+    Averagely,
+    AveragelyByCircle,
+    ByConfig,
+    ByMachineRoom,
+    ConsistentHash,
+    GoConsistentHash,
+    GoMachineRoom,
+    MachineRoomUnfiltered,
+)
+from .strategy import (
+    NOTHING,
+    AllocationStrategy,
+    ClientIds,
+    Params,
+    Positions,
+    Queues,
+    Sdk,
+    Taken,
+    is_list,
+    original_id,
+    wrong,
+)
+from .texts import Text
 
 NEARBY = "MACHINE_ROOM_NEARBY"
 
@@ -66,12 +91,11 @@ class Rooms:
         for named, room in (by_name or {}).items():
             if not isinstance(named, str) or not (room is None or isinstance(room, str)):
                 raise wrong(name, f"{key}[{named!r}]", "the name of a room", room)
+        where = f"{key}_patterns"
         if patterns is not None and not is_list(patterns):
-            raise wrong(name, f"{key}_patterns", 'a list of {"pattern", "room"}', patterns)
-        found = (
-            _room_pattern(name, f"{key}_patterns[{number}]", entry)
-            for number, entry in enumerate(patterns or ())
-        )
+            raise wrong(name, where, 'a list of {"pattern", "room"}', patterns)
+        numbered = enumerate(patterns or ())
+        found = (_room_pattern(name, f"{where}[{number}]", entry) for number, entry in numbered)
         return cls(dict(by_name or {}), tuple(found))
 
     def room_of(self, name: str) -> str | None:
@@ -127,18 +151,18 @@ class MachineRoomNearby(AllocationStrategy):
         """The variant of the strategy within."""
         return self._inner.variant
 
-    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> Taken:
         if isinstance(self._inner, ByConfig):
             configured = self._inner.configured_positions(queues)
             calls = self._inner_calls(queues, client_ids)
-            return {each: configured if times else NOTHING for each, times in calls.items()}
+            return {id_: configured if times else NOTHING for id_, times in calls.items()}
         taken: dict[str, list[Positions]] = {client_id: [] for client_id in client_ids}
         for numbers, room_clients in self._shares(queues, client_ids):
             room_queues = [queues[number] for number in numbers]
             positions = np.array(numbers, dtype=np.int64)
             for client_id, within in self._inner._positions(room_queues, room_clients).items():
                 taken[client_id].append(positions[within])
-        return {each: np.concatenate((NOTHING, *parts)) for each, parts in taken.items()}
+        return {id_: np.concatenate((NOTHING, *parts)) for id_, parts in taken.items()}
 
     def _results(self, queues: Queues, client_ids: ClientIds) -> dict[str, list[MessageQueue]]:
         if isinstance(self._inner, ByConfig):
@@ -162,7 +186,7 @@ class MachineRoomNearby(AllocationStrategy):
         """The numbers of queues shared out together, and among whom, in the result's order."""
         broker_names = [queue.broker_name for queue in queues]
         queues_of = _by_room(self._broker_rooms, broker_names, "mq", queues)
-        originals = list(map(original_id, client_ids))
+        originals = [*map(original_id, client_ids)]
         clients_of = _by_room(self._client_rooms, originals, "consumer id", client_ids)
         # A client's room comes first in its result, and then the rooms that nobody serves.
         shares: list[tuple[list[int], Sequence[str]]] = [
@@ -178,11 +202,111 @@ def _by_room(
     rooms: Rooms, names: Sequence[str], kind: str, named: Sequence[object]
 ) -> dict[str, list[int]]:
     """The numbers of the names in each room; ``kind`` and ``named`` are for Java's error."""
-    room_of = {name: rooms.room_of(name) for name in dict.fromkeys(names)}
+    room_of = cache(rooms.room_of)
     members: dict[str, list[int]] = defaultdict(list)
     for number, name in enumerate(names):
-        room = room_of[name]
+        room = room_of(name)
         if room is None:
             raise AllocationError(f"Machine room is null for {kind} {named[number]}")
         members[room].append(number)
     return members
+
+
+#: The strategies of Java's client by name, but for MACHINE_ROOM_NEARBY, which wraps one of them.
+STRATEGIES: Mapping[str, type[AllocationStrategy]] = {
+    strategy.name: strategy
+    for strategy in (Averagely, AveragelyByCircle, ByConfig, ConsistentHash, ByMachineRoom)
+}
+#: Strategies that SDKs compute in another way under the same name.
+_VARIANTS: Mapping[tuple[Sdk, str], type[AllocationStrategy]] = {
+    (Sdk.GO, ConsistentHash.name): GoConsistentHash,
+    (Sdk.GO, ByMachineRoom.name): GoMachineRoom,
+    (Sdk.JAVA_BEFORE_4_8_0, ByMachineRoom.name): MachineRoomUnfiltered,
+}
+#: The names by class of org.apache.rocketmq.client.consumer.rebalance. A running info shows the
+#: class alone: neither what MACHINE_ROOM_NEARBY wraps, nor any parameter.
+JAVA_CLASSES: Mapping[str, str] = {
+    MachineRoomNearby.java_class: NEARBY,
+    **{strategy.java_class: name for name, strategy in STRATEGIES.items()},
+}
+
+
+def make_strategy(
+    name: str, params: Params | None = None, sdk: Sdk = Sdk.JAVA
+) -> AllocationStrategy:
+    """The strategy of that name (Java's ``getName()``), with its parameters.
+
+    For another SDK it is what that SDK computes under the name; where that is another strategy
+    (``Sdk.strategy_name``) the parameters are not looked at.
+
+    Parameters, each only for the strategy that uses it:
+
+    - CONSISTENT_HASH: ``virtual_node_count``, points per client id (default 10).
+    - CONFIG: ``config_queues``, a list of MessageQueue or [topic, broker name, queue id].
+    - MACHINE_ROOM: ``consumeridcs``, the rooms whose queues are shared out.
+    - MACHINE_ROOM_NEARBY-<inner>: ``broker_room`` by broker name and ``client_room`` by client
+      id (null or "" is not a room); ``broker_room_patterns`` and ``client_room_patterns``, lists of
+      {"pattern": ..., "room": ...} for names not listed, where the pattern must match the whole
+      name and may have a group named ``room`` instead of the key; and what the inner one uses.
+
+    Raises UnknownStrategyError for another name; InvalidParameterError for an unknown key, a
+    wrong type or a bad expression; MissingParameterError where Java's constructor throws a
+    NullPointerException, and for a nearby MACHINE_ROOM without ``consumeridcs``, which in Java
+    fails later and for some clients only; AllocationError for a negative
+    ``virtual_node_count``, with Java's text.
+
+    >>> make_strategy("CONSISTENT_HASH", {"virtual_node_count": 3}).name
+    'CONSISTENT_HASH'
+    >>> make_strategy(
+    ...     "MACHINE_ROOM_NEARBY-AVG",
+    ...     {
+    ...         "broker_room_patterns": [{"pattern": "(?P<room>room[0-9])-.*"}],
+    ...         "client_room_patterns": [{"pattern": "10[.]1[.].*", "room": "room1"}],
+    ...     },
+    ... ).name
+    'MACHINE_ROOM_NEARBY-AVG'
+    """
+    if (other := sdk.strategy_name(name)) != name:
+        return make_strategy(other)
+    if not isinstance(name, str) or name.removeprefix(f"{NEARBY}-") not in STRATEGIES:
+        raise errors.UnknownStrategyError(
+            Text(
+                "unknown strategy {name}: expected one of {names}, or {prefix} before one of them",
+                name=repr(name),
+                names=", ".join(STRATEGIES),
+                prefix=f"{NEARBY}-",
+            )
+        )
+    given = {} if params is None else params
+    if not isinstance(given, Mapping):
+        raise wrong(name, "params", "a table of parameters", params)
+    inner_name = name.removeprefix(f"{NEARBY}-")
+    strategy = _VARIANTS.get((sdk, inner_name), STRATEGIES[inner_name])
+    is_nearby = inner_name != name
+    accepted = (*(MachineRoomNearby.parameters if is_nearby else ()), *strategy.parameters)
+    unknown = ", ".join(repr(key) for key in given if key not in accepted)
+    if unknown:
+        listed = ", ".join(accepted) or "none"
+        raise InvalidParameterError(f"{name}: unknown parameters {unknown}; accepted: {listed}")
+    inner = strategy.from_params(given)
+    if not is_nearby:
+        return inner
+    nearby = MachineRoomNearby.around(inner, given)
+    if isinstance(inner, ByMachineRoom) and given.get("consumeridcs") is None:
+        template = "{strategy} needs consumeridcs: expected a list, got none"
+        raise MissingParameterError(Text(template, strategy=name))
+    return nearby
+
+
+@lru_cache(maxsize=256)
+def strategy_of(name: str, parameters: str | None = None) -> AllocationStrategy:
+    """The strategy of a row: its name, and its parameters as JSON. Raises as ``make_strategy``.
+
+    >>> strategy_of("CONSISTENT_HASH", '{"virtual_node_count": 3}').name
+    'CONSISTENT_HASH'
+    """
+    try:
+        given = None if parameters is None else json.loads(parameters)
+    except ValueError as error:
+        raise AllocationError(f"expected parameters as JSON, came {parameters!r}") from error
+    return make_strategy(name, given)

@@ -1,15 +1,20 @@
-"""Queues per client and per process, whichever view it draws."""
+"""Shares of an evaluation: how many queues each client and process has, whichever view it draws,
+and the queues that change hands when a fault is repaired or a change is made.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from .findings import Allocation, Evaluation
-from .message_queue import MessageQueue
-from .strategies.base import original_and_copy
+from .message_queue import MessageQueue, sort_message_queues
+from .strategy import original_and_copy
+from .texts import Text
 
 #: A process: its client id before it got a separate one, and its number among the copies.
 ProcessKey: TypeAlias = tuple[str, int]
+#: A client id, and the brokers of a view.
+_InView: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 class Division(NamedTuple):
@@ -51,7 +56,7 @@ def divide(evaluations: Iterable[Evaluation]) -> Division:
 def queues_of_processes(evaluation: Evaluation) -> dict[ProcessKey, frozenset[MessageQueue]]:
     """The queues that each process that subscribes takes, under some view at least."""
     taken: dict[ProcessKey, set[MessageQueue]] = defaultdict(set)
-    numbered: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    numbered = Counter[_InView]()
     for allocation in evaluation.allocations:
         client_id, copy = original_and_copy(allocation.client_id)
         # Processes of one id that differ have a row each, in the same order under every view.
@@ -92,11 +97,69 @@ def processes_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, int
     return dict(processes)
 
 
-def _processes_behind(
-    allocations: Sequence[Allocation[Any]],
-) -> Counter[tuple[str, tuple[str, ...]]]:
+def _processes_behind(allocations: Sequence[Allocation[Any]]) -> Counter[_InView]:
     """The number of processes that use each client id in each view."""
-    behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    behind = Counter[_InView]()
     for allocation in allocations:
         behind[allocation.client_id, allocation.view_brokers] += allocation.processes
     return behind
+
+
+class Move(NamedTuple):
+    """A queue whose takers change with a repair, by client id, once for each process.
+
+    One that takes it under some views alone is followed by "(at times)".
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    @property
+    def queue(self) -> MessageQueue:
+        """The queue."""
+        return MessageQueue(self.topic, self.broker_name, self.queue_id)
+
+
+def find_moves(before: Evaluation, after: Evaluation) -> tuple[Move, ...]:
+    """The queues whose takers are others after than before, in Java's order."""
+    takers, now = _takers(before), _takers(after)
+    return tuple(
+        Move(queue.topic, queue.broker_name, queue.queue_id, gives, takes)
+        for queue in sort_message_queues({*takers, *now})
+        if (gives := takers.get(queue, ())) != (takes := now.get(queue, ()))
+    )
+
+
+def _takers(evaluation: Evaluation) -> dict[MessageQueue, tuple[str, ...]]:
+    """The takers of each queue, one entry per process."""
+    shares: dict[MessageQueue, dict[tuple[str, int], float]] = defaultdict(
+        lambda: defaultdict(float)
+    )
+    for allocation in evaluation.allocations:
+        taker = (shown_id(allocation.client_id), allocation.processes)
+        for queue in set(allocation.queues):
+            shares[queue][taker] += allocation.view_weight
+    return {
+        queue: tuple(
+            client_id if share > 1 - 1e-9 else Text("{client} (at times)", client=client_id)
+            for (client_id, processes), share in sorted(of_queue.items())
+            for _ in range(processes)
+        )
+        for queue, of_queue in shares.items()
+    }
+
+
+def shown_id(client_id: str) -> str:
+    """A client id as a person reads it; the id that a process would get, by the process's number.
+
+    >>> from rebalance_core.strategy import copy_id
+    >>> shown_id("10.0.0.1@app"), shown_id(copy_id("10.0.0.1@app", 1))
+    ('10.0.0.1@app', '10.0.0.1@app (process 2)')
+    """
+    original, copy = original_and_copy(client_id)
+    if copy == 0:
+        return original
+    return Text("{client} (process {number})", client=original, number=copy + 1)
