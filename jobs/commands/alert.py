@@ -7,8 +7,7 @@ from ..console.arguments import Options
 from ..console.output import text_file_at
 from ..console.progress import complain
 from ..errors import SettingsError
-from .clock import now
-from .common import reports_of, say_beside, settings_of
+from .common import now, reports_of, say_beside, settings_of
 
 
 def run(args: Options) -> int:

@@ -14,7 +14,6 @@ from ..config.known_issues import load_known_issues
 from ..config.settings import Settings
 from ..config.window import Window, asked_window
 from ..console.arguments import Options
-from ..console.failures import sentence_of
 from ..console.output import say
 from ..console.progress import Progress, complain
 from ..declared.kinds import QUEUE_FINDINGS
@@ -35,11 +34,12 @@ from ..reports.tables import PublishedTables, Tables
 from ..reports.words import sentences
 from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
+from ..texts.failures import sentence_of
 from ..texts.shown import folded, visible
 from ..verdict.gaps import ROUNDS_TOO_SHORT
 from ..verdict.verdict import RunVerdict, read_verdict
 from . import common
-from .clock import now
+from .common import now
 
 #: The most sentences on what is missing that are shown after a run.
 _MOST_MISSING = 5

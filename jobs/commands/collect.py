@@ -9,7 +9,7 @@ from ..collect.collector import collect
 from ..console.arguments import Options
 from ..console.progress import Progress, complain
 from ..declared.instants import to_instant
-from .clock import now
+from .common import now
 
 
 def run(args: Options) -> int:

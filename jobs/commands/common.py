@@ -1,4 +1,4 @@
-"""Answers that several commands need: the settings, the reports, a time of an option."""
+"""Answers that several commands need: the settings, the reports, a time of an option, now."""
 
 import hashlib
 import os
@@ -9,14 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..config.choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
-from ..config.settings import (
-    Settings,
-    find_settings,
-    load_settings,
-    source_of,
-    variable_of,
-    variables_of,
-)
+from ..config.settings import Settings, find_settings, load_settings, variables_of
+from ..config.toml_files import source_of, variable_of
 from ..config.window import future_after
 from ..console.arguments import Options
 from ..console.output import say
@@ -26,10 +20,14 @@ from ..errors import SettingsError
 from ..storage import Location, PublishedRun, Reports
 from ..storage.disk import state_folder
 from ..texts.shown import in_utc, iso
-from .clock import now
 
 #: Columns of a text in a file, and those that one on a terminal has at least and at most.
 _ON_PAPER, _NARROWEST, _WIDEST = 100, 40, 140
+
+
+def now() -> datetime:
+    """The time, in UTC: nothing else reads the clock."""
+    return datetime.now(UTC)
 
 
 def read_settings(args: Options) -> Settings:

@@ -119,7 +119,8 @@ def _names_in_health(column: str) -> _Names:
 
 
 def _settings(_prefix: str, _args: Any) -> Iterable[str]:
-    from ..config.settings import Settings, names_of
+    from ..config.settings import Settings
+    from ..config.toml_files import names_of
 
     return [f"{name}=" for name in names_of(Settings)]
 

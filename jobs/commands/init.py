@@ -17,7 +17,8 @@ from ..config.choices import (
     SCHEDULES,
     WEBHOOK_SERVICES,
 )
-from ..config.settings import Settings, checked, parse_toml, shipped_text
+from ..config.settings import Settings
+from ..config.toml_files import checked, parse_toml, shipped_text
 from ..console.arguments import Options, UsageError, folder
 from ..console.output import say
 from ..console.progress import complain

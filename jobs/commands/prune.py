@@ -10,8 +10,7 @@ from ..errors import AuditError, InputError, SettingsError
 from ..storage import Location, Reports
 from ..storage.location import check_bucket
 from ..storage.retention import PruneResult, Retention, prune_reports, prune_snapshots
-from .clock import now
-from .common import folder_of, settings_of
+from .common import folder_of, now, settings_of
 
 
 def run(args: Options) -> int:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rebalance_core.texts import Text
 
-from .secret_patterns import Secrets
+from ..texts.secret_patterns import Secrets
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The parser: argv in, a namespace out; which options there are is in ``commands.options``."""
+"""The parser: argv in, a namespace out; which options there are is in ``console.options``."""
 
 import argparse
 import re
@@ -12,12 +12,11 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from .. import __version__
-from ..commands.options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES
 from ..config.choices import GATES, STANDARD_OUTPUT
 from ..declared.instants import is_date
 from ..errors import SettingsError
 from ..texts.shown import did_you_mean, shortened, visible
-from .other_words import meant_by
+from .options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES, meant_by
 from .output import write
 
 #: The classes of argparse: a parser, a group of its options, the result.
@@ -160,8 +159,9 @@ def _add_options(command: Parser, table: str) -> None:
     ``--x`` is a flag, ``--x N`` has a value, ``--x N...`` several, ``--x N*`` comes again and
     again, ``--x {a,b} [a]`` is one of these and has a default; ``!``: it must be given. ``X`` is
     what comes without a name, if it comes. One of those with a ``|`` before them may be given, with
-    ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one list,
-    in the order in which they are given. An option that is shared has its name alone.
+    ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one list of
+    names and values, in the order in which they are given. An option that is shared has its name
+    alone.
     """
     place: OptionGroup = command
     alternatives: dict[str | None, OptionGroup] = {}
@@ -182,7 +182,7 @@ def _add_options(command: Parser, table: str) -> None:
             name = name.lower()
         elif metavar or choices:
             reader = _READERS.get(name, _READERS.get(metavar, str))
-            read = partial(_change, name) if are_changes else reader
+            read = partial(_named, name) if are_changes else reader
             given |= {"metavar": metavar, "default": default, "type": read}
         else:
             given["action"] = "store_true"
@@ -191,7 +191,7 @@ def _add_options(command: Parser, table: str) -> None:
         if are_changes:
             given["dest"] = "changes"
             if not metavar:
-                given |= {"action": "append_const", "const": name}
+                given |= {"action": "append_const", "const": (name, "")}
         if alternative:
             if required not in alternatives:
                 group = command.add_mutually_exclusive_group(required=required is not None)
@@ -201,6 +201,11 @@ def _add_options(command: Parser, table: str) -> None:
         if required:
             given["required"] = True
         place.add_argument(name, **given)
+
+
+def _named(option: str, text: str) -> tuple[str, str]:
+    """An option with its value: what a change is, its command knows."""
+    return option, text
 
 
 def date_of(text: str) -> str:
@@ -280,18 +285,6 @@ def seconds_of(text: str) -> float:
     if seconds > _LONGEST_SECONDS:
         raise UsageError(f"expected at most {_LONGEST_SECONDS // 86_400:,} days")
     return seconds
-
-
-def _change(option: str, text: str) -> Any:
-    """The change that an option of ``what-if`` makes with a value."""
-    from .change_options import CHANGES  # noqa: PLC0415 - it brings NumPy
-
-    try:
-        return CHANGES[option](text)
-    except ValueError as error:
-        raise UsageError(visible(str(error))) from error
-    except RecursionError as error:
-        raise UsageError("lists or tables are nested too deep") from error
 
 
 #: Readers of a value, by its option or by what follows that.

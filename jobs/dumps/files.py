@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
-from ..console.failures import sentence_of
 from ..engines.engine import MOST_BYTES, InputFile, Slice
 from ..errors import InputError, SettingsError
 from ..storage.location import Location, local_path
+from ..texts.failures import sentence_of
 from ..texts.shown import visible
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")

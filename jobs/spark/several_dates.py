@@ -7,10 +7,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from ..console.failures import sentence_of
 from ..errors import AuditError, NothingToAuditError, SettingsError
 from ..schemas import RUNS
 from ..shell.asked import Day, day_of
+from ..texts.failures import sentence_of
 from .auditing import audit
 from .saved_tables import read_tables
 

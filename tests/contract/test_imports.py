@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.commands.options import COMMANDS
+from jobs.console.options import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 #: The steps of the work, and what each may use of the others: words that both sides share.
@@ -316,7 +316,7 @@ def test_the_clock_is_read_in_one_place() -> None:
         if any(text in path.read_text() for text in ("datetime.now", "time.time(", "utcnow"))
     }
     # The DAG asks how old the dumps are.
-    assert readers == {"clock.py", "dag.py"}
+    assert readers == {"common.py", "dag.py"}
 
 
 def test_the_dag_imports_nothing_of_the_project() -> None:

@@ -18,11 +18,11 @@ from rebalance_core.findings import Allocation
 from rebalance_core.state import CLUSTERING, SURE, ProcessCount
 from rebalance_core.texts import Text
 
-from ...console.failures import is_of_the_machine, sentence_of
 from ...declared.contents import MEMBER_FACTS
 from ...declared.dossier import Broker
 from ...engines.pieces import in_parts
 from ...schemas import NO_ANSWER, NOT_ONLINE
+from ...texts.failures import is_of_the_machine, sentence_of
 from .allocations import AllocationRows, allocation_rows
 from .core_verdict import FoundQueue, Verdict
 from .situations import TopicSituation

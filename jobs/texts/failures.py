@@ -12,8 +12,8 @@ import tempfile
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
-from ..config.secret_patterns import Secrets
-from ..texts.shown import shortened, visible
+from .secret_patterns import Secrets
+from .shown import shortened, visible
 
 #: Remedies by errno.
 _REMEDIES = {
