@@ -14,7 +14,7 @@ from ..collect.rounds import CollectError, NoSuchGroupError, StoppedError
 from ..config.choices import LOCAL
 from ..config.known_issues import KnownIssues, load_known_issues
 from ..config.settings import Settings
-from ..config.window import Window
+from ..config.window import Window, now
 from ..console.arguments import Options, parse_arguments
 from ..console.output import give, say
 from ..console.progress import Progress
@@ -27,7 +27,6 @@ from ..errors import (
     SettingsError,
     TerminatedError,
 )
-from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.new_looks import Comparison, JudgedPlaces, is_deleted, last_episodes, read_dossiers
 from ..publish.run import Run, Task
@@ -49,7 +48,8 @@ from ..verdict.gaps import Gap
 from ..verdict.verdict import read_verdict
 from .batch import Job
 from .collect import collect_from
-from .common import future, now, read_settings, reports_of, settings_of
+from .common import future, read_settings, reports_of, settings_of
+from .engine_choice import choose_engine, open_engine
 from .report import write_page
 
 #: The rounds that ``live`` collects, and the seconds from one to the next: clients commit their

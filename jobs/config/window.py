@@ -1,7 +1,7 @@
-"""The window of a run: which snapshots it audits."""
+"""The window of a run: which snapshots it audits; the times that ask for it, and the clock."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ..errors import SettingsError
 from ..schemas import CLIENT_STATES, Table
-from ..texts.shown import iso
+from ..texts.shown import in_utc, iso
 
 #: The first and the last moment that there is.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -143,3 +143,28 @@ def future_after(now: datetime, days: int) -> datetime:
     '2026-11-21T00:00:00+00:00'
     """
     return _LAST if _LAST - now < timedelta(days=days) else now + timedelta(days=days)
+
+
+def time_of(
+    option: str, text: str | None, otherwise: str = "", zone: tzinfo = UTC
+) -> datetime | None:
+    """The time that an option names, in UTC; ``zone`` is meant where none is named."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return in_utc(time if time.tzinfo else time.replace(tzinfo=zone))
+    except ValueError as error:
+        raise SettingsError(
+            f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}: write it "
+            "as 2026-11-20T10:00:00Z"
+        ) from error
+    except OverflowError as error:
+        raise SettingsError(
+            f"{option}: expected a time of the years 1 to 9999 in UTC, came {text!r}"
+        ) from error
+
+
+def now() -> datetime:
+    """The time, in UTC: nothing else reads the clock."""
+    return datetime.now(UTC)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.state import PULL, RouteBroker
 
-from ..schemas import NOT_ONLINE, RUNNING_INFO
+from .contents import NOT_ONLINE, RUNNING_INFO
 from .instants import SECOND, Instant
 from .member_flags import PULLS
 

@@ -28,9 +28,9 @@ from rebalance_core.texts import Text
 from ..config.bounds import Bounds
 from ..declared.instants import Instant
 from ..engines.engine import Opened, Slice
+from ..engines.files import file_uri
 from ..engines.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
-from .files import file_uri
 from .senders import ERRORS, MOST_REFUSED, OTHERS, LineSender, RefusedLines
 from .statement import (
     CLIENT_LOG,

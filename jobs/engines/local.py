@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..dumps.files import list_local_files, no_dumps
 from ..errors import InputError
 from .engine import InputFile, ShardStep, Slice, SliceStep, Work, in_tasks, tuned
+from .files import list_local_files, no_dumps
 from .pieces import Piece
 
 #: Pieces of so many bytes in all are held in memory; those beyond lie in files, one for each shard.

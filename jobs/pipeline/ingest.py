@@ -15,12 +15,12 @@ from rebalance_core.english import count
 
 from ..config.settings import Settings
 from ..console.progress import Progress, StepShare
-from ..dumps.files import slices_of
 from ..dumps.reading import COUNTS, STATEMENTS, UNDERSTOOD, Counts, DumpStep
 from ..dumps.senders import LineSender
 from ..dumps.times import ImplausibleLines, PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, InputFile, Slice
+from ..engines.files import slices_of
 from ..engines.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
 from ..errors import QuarantineError
 from ..fold.checked_rows import checked_rows

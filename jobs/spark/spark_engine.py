@@ -28,13 +28,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
-from ..dumps.files import (
-    check_visible,
-    given_paths,
-    is_local,
-    list_local_files,
-    no_dumps,
-)
 from ..engines import batches
 from ..engines.engine import (
     MOST_BYTES,
@@ -46,6 +39,13 @@ from ..engines.engine import (
     in_tasks,
 )
 from ..engines.environment import sentence_of_spark
+from ..engines.files import (
+    check_visible,
+    given_paths,
+    is_local,
+    list_local_files,
+    no_dumps,
+)
 from ..engines.pieces import Piece
 from ..errors import InputError, SparkError
 from ..storage import Location

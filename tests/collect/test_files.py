@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from jobs.collect.dump_folder import DumpFolder
 from jobs.collect.memory import ConnectionsOfId, GroupMemory, ListedBroker, Memory
-from jobs.dumps.files import list_local_files
+from jobs.engines.files import list_local_files
 from jobs.errors import AuditError, InputError
 from jobs.storage import disk
 

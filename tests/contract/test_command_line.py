@@ -16,9 +16,9 @@ import jobs
 from jobs import __main__ as console
 from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, is_closed
+from jobs.commands.engine_choice import Choice
 from jobs.declared.kinds import QUEUE_FINDINGS
 from jobs.errors import QuarantineError
-from jobs.pipeline.engine_choice import Choice
 from jobs.pipeline.ingest import IngestCounts
 from jobs.publish.run import Task
 from jobs.storage import PublishedRun

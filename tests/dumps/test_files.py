@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import main
-from jobs.dumps.files import file_uri, list_local_files
+from jobs.engines.files import file_uri, list_local_files
 from jobs.errors import InputError
 from jobs.spark.spark_engine import SparkEngine
 from tests.dumps.samples import line
@@ -237,8 +237,8 @@ def test_a_link_into_a_closed_folder_is_not_to_be_removed(
     def refuse(path: Any, **_: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr("jobs.dumps.files.os.stat", refuse)
-    monkeypatch.setattr("jobs.dumps.files.os.path.isdir", lambda _: False)
+    monkeypatch.setattr("jobs.engines.files.os.stat", refuse)
+    monkeypatch.setattr("jobs.engines.files.os.path.isdir", lambda _: False)
     with pytest.raises(InputError, match=f"reach a dump: Permission denied: {link}: give user"):
         list_local_files([str(link)])
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from jobs.config.settings import Settings
-from jobs.dumps import files
 from jobs.dumps.unpacking import SliceLines
+from jobs.engines import files
 from jobs.engines.engine import Slice
 from jobs.engines.local import LocalEngine
 from jobs.errors import QuarantineError

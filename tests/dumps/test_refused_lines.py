@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from jobs.config.settings import Settings
-from jobs.dumps import files, reading
+from jobs.dumps import reading
 from jobs.dumps.senders import ERRORS
 from jobs.dumps.statement import KINDS, LEFT_OUT
 from jobs.dumps.typed import LINES
+from jobs.engines import files
 from jobs.engines.local import LocalEngine
 from jobs.pipeline.ingest import read_dumps
 

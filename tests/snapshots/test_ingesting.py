@@ -199,8 +199,8 @@ def write_bad_files(dumps: Path) -> None:
 @pytest.fixture
 def in_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain files are read in ranges of 64 KB."""
-    monkeypatch.setattr("jobs.dumps.files.MOST_BYTES", 100_000)
-    monkeypatch.setattr("jobs.dumps.files._BYTES_OF_A_RANGE", 65_536)
+    monkeypatch.setattr("jobs.engines.files.MOST_BYTES", 100_000)
+    monkeypatch.setattr("jobs.engines.files._BYTES_OF_A_RANGE", 65_536)
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.dumps.files import list_local_files
+from jobs.engines.files import list_local_files
 from jobs.errors import InputError
 from jobs.schemas import SNAPSHOT_TABLES
 from tests.support.command_line import CommandLine

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from ..config.choices import AUTO, LOCAL, SPARK
 from ..console.progress import Progress
-from ..dumps.files import list_local_files, no_dumps
 from ..engines.engine import Engine
 from ..engines.environment import check_packages
+from ..engines.files import list_local_files, no_dumps
 from ..engines.local import LocalEngine
 from ..errors import SettingsError
 from ..schemas import SNAPSHOT_TABLES
@@ -108,7 +108,7 @@ def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
     """
     if dumps is None:
         if snapshots.is_local:
-            from .inputs import require_tables  # noqa: PLC0415 - only what is used
+            from ..pipeline.inputs import require_tables  # noqa: PLC0415 - only what is used
 
             require_tables(Snapshots.open(snapshots))
     elif list_local_files(dumps) == []:

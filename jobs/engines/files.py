@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
-from ..engines.engine import MOST_BYTES, InputFile, Slice
 from ..errors import InputError, SettingsError
 from ..storage.location import Location, local_path
 from ..texts.failures import sentence_of
 from ..texts.shown import visible
+from .engine import MOST_BYTES, InputFile, Slice
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
 #: The bytes of a large plain file that one task reads.

@@ -9,14 +9,14 @@ from ..config.choices import SPARK
 from ..config.settings import Settings, flat
 from ..config.window import Window
 from ..console.progress import Progress
-from ..dumps.files import list_local_files, no_dumps
+from ..engines.files import list_local_files, no_dumps
 from ..errors import InputError
+from ..pipeline.inputs import Inputs, require_tables, window_of_last
 from ..publish.run import Task
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
 from ..storage import Location, Reports, Snapshots
 from ..texts.shown import in_utc, iso, json_text, visible
 from .engine_choice import Choice, open_engine
-from .inputs import Inputs, require_tables, window_of_last
 
 _to_second = partial(iso, timespec="seconds")
 
