@@ -280,15 +280,11 @@ fuzz: install ## Try the properties of tests/fuzz on new inputs for SECONDS (600
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS)
 
 bench: install ## Measure all there is to measure; BENCH=S, M, L or XL is the largest fleet
-	$(BIN)/python -m tests.bench.allocator
-	$(BIN)/python -m tests.bench.evaluation
 	$(BIN)/python -m tests.bench.run --largest $(BENCH)
 	$(BIN)/python -m tests.bench.ingest --gigabyte
 	$(BIN)/python -m tests.bench.small
 	$(BIN)/python -m tests.bench.giant
-	$(BIN)/python -m tests.bench.driver
 	$(BIN)/python -m tests.bench.curves
-	$(BIN)/python -m tests.bench.standalone --size $(BENCH:XL=L)
 
 clean: ## Remove what was made, but for the virtual environment
 	rm -rf dist build $(OUT) *.egg-info
