@@ -232,8 +232,8 @@ def is_closed(published: PublishedRun, gates: Iterable[str]) -> bool:
 def expired_known_issues(published: PublishedRun) -> list[str]:
     """A line for each known issue that has expired, so that its findings count again."""
     return [
-        f"a known issue expired on {each['expires']}, its findings count again: "
-        f"{visible(each['reason'])}"
-        for each in published.summary["known_issues"]
-        if each["expired"]
+        f"a known issue expired on {issue['expires']}, its findings count again: "
+        f"{visible(issue['reason'])}"
+        for issue in published.summary["known_issues"]
+        if issue["expired"]
     ]

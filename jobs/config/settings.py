@@ -370,7 +370,7 @@ _DEFAULTS = dict(flat(Settings().model_dump(mode="json", include=_JUDGED)))
 def _as_toml(value: Any) -> str:
     """A value as TOML has it; nothing of it is null."""
     if isinstance(value, dict):
-        there = {key: each for key, each in value.items() if each is not None}
+        there = {key: part for key, part in value.items() if part is not None}
         return f"{{{', '.join(f'{json.dumps(key)} = {_as_toml(there[key])}' for key in there)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_as_toml, value))}]"

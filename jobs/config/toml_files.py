@@ -217,16 +217,16 @@ def checked(
         lines: list[str] = []
         places: set[str] = set()
         errors = error.errors()
-        for each in errors:
-            within = (other["loc"][: len(each["loc"])] == each["loc"] for other in errors)
-            if each["type"] == "too_short" and sum(within) > 1:
+        for problem in errors:
+            within = (other["loc"][: len(problem["loc"])] == problem["loc"] for other in errors)
+            if problem["type"] == "too_short" and sum(within) > 1:
                 continue  # what is wrong in the list is not counted, and is said
-            path = ".".join(map(str, each["loc"]))
-            name = _given_as(path, each, given)
-            wrong = excerpt(f"  {name or path or '(top)'}: {_problem_of(model, path, each, name)}")
-            is_said = each["type"] in _NOTHING_CAME or ", came " in each["msg"]
-            came = "" if is_said else f", came {each['input']!r}"
-            lines.append(wrong + excerpt(came))
+            path = ".".join(map(str, problem["loc"]))
+            name = _given_as(path, problem, given)
+            wrong = f"  {name or path or '(top)'}: {_problem_of(model, path, problem, name)}"
+            is_said = problem["type"] in _NOTHING_CAME or ", came " in problem["msg"]
+            came = "" if is_said else f", came {problem['input']!r}"
+            lines.append(excerpt(wrong) + excerpt(came))
             is_variable = name.startswith(PREFIX)
             places.add(name and f"of the {'environment' if is_variable else 'command line'}")
         if len(lines) > _MOST_ERRORS:
@@ -255,13 +255,13 @@ def _problem_of(model: type[BaseModel], path: str, error: Mapping[str, Any], giv
             there = _names_of_entry(model, error["loc"][:-1])
             # A variable has the whole list: an entry has none of its own.
             before = "" if given.startswith(PREFIX) else f"{section}."
-            near = [f"{before}{each}" for each in nearest(last, there)]
+            near = [f"{before}{name}" for name in nearest(last, there)]
         else:
             there = list(names_of(model))
             # A name may be right, and its section missing.
-            near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
+            near = nearest(path, there) or [name for name in there if name.endswith(f".{last}")]
             if given.startswith(PREFIX):
-                near = [variable_of(each) for each in near]
+                near = [variable_of(name) for name in near]
         other_file = "" if given else "; is it the right file?"
         what = "key" if "title" in model.model_config else "setting"
         return f"there is no such {what}{did_you_mean(near) or other_file}"
@@ -285,9 +285,9 @@ def names_of(model: type[BaseModel]) -> Iterator[str]:
     for name, field in model.model_fields.items():
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from (f"{name}.{each}" for each in names_of(kind))
+            yield from (f"{name}.{setting}" for setting in names_of(kind))
         elif is_dataclass(kind):
-            yield from (f"{name}.{each.name}" for each in fields(kind))
+            yield from (f"{name}.{setting.name}" for setting in fields(kind))
         else:
             yield name
 

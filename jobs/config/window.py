@@ -39,7 +39,7 @@ class Window:
     @property
     def end(self) -> datetime | None:
         """The time from which on no snapshot is read, if there is one."""
-        return min((each for each in (self.until, self.future) if each is not None), default=None)
+        return min(filter(None, (self.until, self.future)), default=None)
 
     @property
     def newest_date(self) -> str | None:

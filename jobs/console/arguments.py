@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
             names = {str(choice).lower(): str(choice) for choice in action.choices or ()}
-            near = [names[each] for each in get_close_matches(str(value).lower(), names)]
+            near = [names[name] for name in get_close_matches(str(value).lower(), names)]
             error.message += did_you_mean(meant_by(value) if action.dest == "command" else near)
             raise
 
@@ -64,12 +64,12 @@ class _Versions(argparse.Action):
 def parse_arguments(arguments: Sequence[str] | None) -> Options:
     """The options of a command; None: those of the process. SettingsError for what is not text."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    for each in given:
+    for word in given:
         try:
-            each.encode()
+            word.encode()
         except UnicodeEncodeError as error:
             # Bytes that are no UTF-8 come as halves of characters: no table can have them.
-            raise SettingsError(f"expected arguments in UTF-8, came {visible(each)}") from error
+            raise SettingsError(f"expected arguments in UTF-8, came {visible(word)}") from error
     parser = build_parser(given[0])
     command = parser.commands.get(given[0], parser)
     if command is not parser:
@@ -87,7 +87,7 @@ def _check_names(command: Parser, given: Sequence[str]) -> None:
         name = word.partition("=")[0]
         # A word with a blank is a value to argparse, and the beginning of an option the option.
         is_option = word.startswith("--") and " " not in word
-        if is_option and not any(each.startswith(name) for each in there):
+        if is_option and not any(option.startswith(name) for option in there):
             meant = did_you_mean(get_close_matches(name, there))
             command.error(f"unrecognized arguments: {word}{meant}")
 
@@ -257,14 +257,14 @@ def _formed(name: str, text: str) -> Any:
 
 
 def _columns(text: str) -> list[str]:
-    names = [each.strip() for each in text.split(",")]
+    names = [name.strip() for name in text.split(",")]
     if not any(names):
         raise UsageError(f"expected names with commas between, came {text!r}")
     return list(dict.fromkeys(filter(None, names)))
 
 
 def _gates(text: str) -> list[str]:
-    gates = [each.strip() for each in text.split(",")]
+    gates = [gate.strip() for gate in text.split(",")]
     if unknown := [gate for gate in gates if gate not in GATES]:
         raise UsageError(
             f"expected some of {', '.join(GATES)} with commas between, came {unknown[0]!r}"

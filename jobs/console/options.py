@@ -277,7 +277,7 @@ _WORDS_OF: Mapping[str, str] = {
 #: for names of other things (``rebalance_core.errors.nearest``), which brings NumPy.
 _ALIKE, _SHORTEST_BEGINNING = 0.7, 3
 _WORDS = {word: meant for meant, words in _WORDS_OF.items() for word in words.split()}
-_TABLES = [each.removeprefix("show ") for each in _WORDS_OF if re.fullmatch(r"show \w+", each)]
+_TABLES = [meant.removeprefix("show ") for meant in _WORDS_OF if re.fullmatch(r"show \w+", meant)]
 
 
 def meant_by(word: str, tables: Collection[str] = _TABLES) -> list[str]:
@@ -294,13 +294,13 @@ def meant_by(word: str, tables: Collection[str] = _TABLES) -> list[str]:
         table: f"show {table}" for table in tables
     }
     folded = word.casefold()
-    for each in (folded, folded.removesuffix("s")):
-        if meant := names.get(each) or _WORDS.get(each):
+    for form in (folded, folded.removesuffix("s")):
+        if meant := names.get(form) or _WORDS.get(form):
             return [meant]
     for there in (names, _WORDS):
         near = get_close_matches(folded, there, cutoff=_ALIKE)
         if not near and len(folded) >= _SHORTEST_BEGINNING:
-            near = [each for each in there if each.startswith(folded)]
+            near = [name for name in there if name.startswith(folded)]
         if near:
-            return list(dict.fromkeys(there[each] for each in near))
+            return list(dict.fromkeys(there[name] for name in near))
     return []
