@@ -1,38 +1,43 @@
-"""Batch jobs ``run``, ``ingest`` and ``audit``: checked first, run, and summed up."""
+"""Batch jobs ``run``, ``ingest`` and ``audit``: checked first, planned, run, and summed up."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import chain
 
 from rebalance_core.english import count
 
 from ..audit import audit
-from ..config.choices import LAST_RUN
+from ..config.choices import LAST_RUN, SPARK
 from ..config.known_issues import load_known_issues
-from ..config.settings import Settings
+from ..config.settings import Settings, flat
 from ..config.window import Window, asked_window, now
 from ..console.arguments import Options
 from ..console.output import say
 from ..console.progress import Progress, complain
 from ..engines.engine import Engine
-from ..engines.files import check_apart
+from ..engines.files import check_apart, list_local_files, no_dumps
 from ..errors import AuditError, InputError, LeaseError, QuarantineError
 from ..pipeline.ingest import ingest
+from ..pipeline.inputs import Inputs, require_tables, window_of_last
 from ..pipeline.steps import STEPS
 from ..publish.run import Run, Task
 from ..reports.commands import option
 from ..reports.tables import PublishedTables
+from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
 from ..shell.closing import closing_lines
-from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
+from ..storage import Location, PublishedRun, Reports, Snapshots, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..texts.failures import sentence_of
-from ..texts.shown import visible
+from ..texts.shown import in_utc, iso, json_text, visible
 from . import common
-from .engine_choice import choose_engine, open_engine
-from .plan import plan_audit, plan_ingest, plan_settings, with_times_there
+from .engine_choice import Choice, choose_engine, open_engine
 
+#: The most dumps that are named before a run; the sizes of all are summed.
+_NAMED_FILES = 10
+_to_second = partial(iso, timespec="seconds")
 _NOT_CLEARED = "the run is published, but older reports were not removed; the next run tries again"
 
 
@@ -102,10 +107,10 @@ class Job:
 
     def _plan(self) -> Iterator[str]:
         if self.dumps is not None:
-            yield from plan_ingest(self.dumps, self.snapshots, self.args.master)
+            yield from _plan_ingest(self.dumps, self.snapshots, self.args.master)
         if self.task is not None:
-            yield from plan_audit(self.task, ingested_before=self.dumps is None)
-        yield from plan_settings(self.settings)
+            yield from _plan_audit(self.task, ingested_before=self.dumps is None)
+        yield from _plan_settings(self.settings)
 
     def _engine(self, progress: Progress) -> AbstractContextManager[Engine]:
         args, source = self.args, (self.dumps, self.snapshots)
@@ -150,7 +155,7 @@ class Job:
             window, known = self.task.window, error
             if window.since or window.until:
                 with suppress(AuditError):
-                    known = with_times_there(error, self.snapshots, window)
+                    known = _with_times_there(error, self.snapshots, window)
             common.remember_run(None, None if late is None else self.snapshots)
             if late is None:
                 raise known from error
@@ -237,3 +242,97 @@ def expired_known_issues(published: PublishedRun) -> list[str]:
         for issue in published.summary["known_issues"]
         if issue["expired"]
     ]
+
+
+def _plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -> Iterator[str]:
+    """The lines about what ``ingest`` would read and write.
+
+    Spark is started only where it alone can list the dumps: on file systems other than the local
+    one. Raises InputError where ``ingest`` would, for dumps that are missing.
+    """
+    files = list_local_files(dumps)
+    if files is None:
+        choice, quiet = Choice(SPARK, ""), Progress(quiet=True)
+        with open_engine(choice, "dry run", dumps, snapshots, master, quiet) as engine:
+            files = engine.list_files(dumps)
+    if not files:
+        raise no_dumps(dumps)
+    yield "ingest"
+    sizes = f"{sum(file.size for file in files):,} bytes"
+    text = f"about {sum(file.unpacked_size for file in files):,} bytes of text"
+    yield f"  reads    {count(len(files), 'file')}, {sizes}, {text}"
+    for file in sorted(files, key=lambda file: -file.size)[:_NAMED_FILES]:
+        yield f"           {file.size:>15,}  {visible(file.path)}"
+    if len(files) > _NAMED_FILES:
+        yield f"           and {len(files) - _NAMED_FILES:,} smaller ones"
+    tables = ", ".join(table.name for table in SNAPSHOT_TABLES)
+    yield f"  replaces {tables} below {snapshots}"
+
+
+def _plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
+    """The lines about what ``audit`` would read and write.
+
+    Without ``ingested_before`` the snapshots are those that ``ingest`` is yet to make, and nothing
+    about them is shown. Raises InputError where ``audit`` would, for tables that are missing.
+    """
+    folder = Reports(task.reports)
+    last = folder.last(task.window.newest_date) if task.since_last else None
+    window = window_of_last(last, task.window)
+    date = window.last_date
+    yield "audit"
+    if ingested_before:
+        there = Snapshots.open(task.snapshots)
+        require_tables(there)
+        in_window = Inputs(there, task.settings).count(window)
+        yield f"  reads    {task.snapshots}"
+        for name in (table.name for table in SNAPSHOT_TABLES):
+            yield f"           {name:<15}{_table_line(there, name, in_window.get(name))}"
+        if date is None and (times := there.times(HEARTBEATS.name)):
+            date = in_utc(times[1]).date().isoformat()
+    else:
+        yield f"  reads    {task.snapshots}, as ingest makes it"
+    yield f"  window   {window.words}"
+    at = f"dt={date}" if date else "dt=<date of the last snapshot>"
+    yield f"  writes   {task.reports}/<table>/{at}/run=<run id>"
+    if date is not None:
+        in_force, before = folder.find(date), folder.before(date)
+        yield f"  replaces {f'run {in_force.run_id}' if in_force else 'no run: the date has none'}"
+        yield f"  compared with {f'run {before.run_id} of {before.date}' if before else 'no run'}"
+
+
+def _plan_settings(settings: Settings) -> Iterator[str]:
+    """The settings in force, one a line, under their hash."""
+    yield f"settings {settings.fingerprint()}"
+    for key, value in flat(settings.model_dump(mode="json", exclude_none=True)):
+        yield f"  {key}={json_text(value)}"
+
+
+def _table_line(snapshots: Snapshots, name: str, in_window: int | None) -> str:
+    files = snapshots.files(name)
+    if not files:
+        return "not there, and not needed"
+    size = sum(file.size for file in files)
+    line = f"{count(len(files), 'file')}, {size:,} bytes, {snapshots.count(name):,} rows"
+    if in_window is not None:
+        line += f", {in_window:,} of them in the window"
+    times = snapshots.times(name)
+    return line if times is None else f"{line}, {_to_second(times[0])} to {_to_second(times[1])}"
+
+
+def _with_times_there(error: InputError, snapshots: Location, window: Window) -> InputError:
+    """The error with the times of the snapshots, where their files say them.
+
+    It is another one where no snapshot is in the window: then that is all that is wrong.
+    """
+    tables = Snapshots.open(snapshots)
+    times = tables.times(HEARTBEATS.name) if tables.has(HEARTBEATS.name) else None
+    if times is None:
+        return error
+    first, last = map(in_utc, times)
+    there = f"the snapshots go from {_to_second(first)} to {_to_second(last)}"
+    is_before = window.until is not None and window.until <= first
+    if is_before or (window.since is not None and window.since > last):
+        text = f"no snapshot from {window.words}: {there} at {snapshots}"
+        return InputError(text, ", so name another --date, --since or --until")
+    error.add_note(there)
+    return error

@@ -38,7 +38,6 @@ from ..texts.shown import iso, json_text, shortened, visible
 from ..verdict.check_answers import (
     GONE,
     NOT_YET,
-    CheckAnswer,
     CheckAnswers,
     Lack,
     NewLook,
@@ -48,7 +47,7 @@ from ..verdict.gaps import Gap
 from ..verdict.verdict import read_verdict
 from .batch import Job
 from .collect import collect_from
-from .common import future, read_settings, reports_of, settings_of
+from .common import future, reports_of, settings_of, settings_of_run
 from .engine_choice import choose_engine, open_engine
 from .report import write_page
 
@@ -85,8 +84,8 @@ def _check(args: Options) -> int:
     reports = reports_of(args, settings)
     asked = reports.read(args.date, lambda run: _Question.of(PublishedTables(reports, run), args))
     # With other settings the audit would say something else than the report does.
-    args.set = [*asked.published.summary.get("settings_set", ()), *args.set]
-    checking = _Checking(args, read_settings(args), load_known_issues(None), asked)
+    settings_then = settings_of_run(args, asked.published)
+    checking = _Checking(args, settings_then, load_known_issues(None), asked)
     with TemporaryDirectory(prefix="rebalance-audit-") as folder:
         if is_input:
             answers = checking.answers(folder, args.dumps, args.snapshots)
@@ -175,7 +174,7 @@ class _Checking:
         args = Options(**{**vars(self.args), **_NOT_GIVEN})
         tell = Progress(quiet=args.quiet).say
         every = _seconds_apart(self.settings.persistence_seconds)
-        rounds, longest = _of_rounds(f"{folder}/dumps", every), vars(args)["for"]
+        rounds, longest = _round_options(f"{folder}/dumps", every), vars(args)["for"]
         began = time.monotonic()
         found: CheckAnswers | None = None
         while True:
@@ -203,10 +202,8 @@ class _Checking:
             time.sleep(max(0.0, following - time.monotonic()))
 
     def _deleted(self) -> CheckAnswers:
-        return self._all(lambda row: answer(row, NewLook(is_deleted=True), 0))
-
-    def _all(self, of_each: Callable[[FindingRow], CheckAnswer]) -> CheckAnswers:
-        return CheckAnswers([*map(of_each, self.asked.findings)])
+        deleted = NewLook(is_deleted=True)
+        return CheckAnswers([answer(finding, deleted, 0) for finding in self.asked.findings])
 
     def answers(
         self, folder: str, dumps: Sequence[str] | None, snapshots: str | None
@@ -257,7 +254,7 @@ class _Checking:
             lacks,
         )
         least = self.settings.persistence_seconds
-        return self._all(lambda row: answer(row, compared.look_at(row), least))
+        return CheckAnswers([answer(row, compared.look_at(row), least) for row in asked.findings])
 
 
 def _tell(answers: CheckAnswers, args: Options, settings: Settings) -> None:
@@ -305,7 +302,7 @@ def _live(args: Options) -> int:
     place = f"{args.output or 'out/live'}/{now():%Y%m%dT%H%M%S.%fZ}"
     seconds = settings.persistence_seconds if args.watch is None else args.watch
     every = _seconds_apart(seconds)
-    given = _of_rounds(f"{place}/dumps", every)
+    given = _round_options(f"{place}/dumps", every)
     settling = collect_from(args, given).settling_seconds
     # From the end of the first round on: what lasts is to be seen over all the time watched.
     began = time.monotonic()
@@ -343,7 +340,7 @@ def _seconds_apart(watched: float) -> float:
     return max(_LIVE_APART, watched / _LIVE_ROUNDS)
 
 
-def _of_rounds(dumps: str, every: float) -> dict[str, Any]:
+def _round_options(dumps: str, every: float) -> dict[str, Any]:
     """The options of one round among those that are so far apart."""
     return {
         "dumps": dumps,

@@ -10,21 +10,8 @@ from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import partial
 
-from rebalance_core import (
-    Change,
-    ChangeError,
-    State,
-    add_broker,
-    join,
-    leave,
-    mend,
-    remove_broker,
-    resize,
-    separate_ids,
-    subscribe_all,
-    unify_list,
-    use_strategy,
-)
+import rebalance_core as core
+from rebalance_core import Change, ChangeError, State
 from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import written
 
@@ -153,7 +140,7 @@ def _true_id(shown: str, state: State) -> str:
 def _new_client(text: str) -> Change:
     """The change of a client that joins; how many join is no id of one."""
     if not (text.isascii() and text.isdigit()):
-        return join(text)
+        return core.join(text)
     number = int(text[:_MOST_DIGITS])
     joins = " ".join(f"--join new-{count}" for count in range(1, min(number, _MOST_NEW) + 1))
     more = " and so on" if number > _MOST_NEW else ""
@@ -167,12 +154,12 @@ def _strategy(text: str) -> Change:
     """``NAME``, or ``NAME={an inline table of TOML}`` with its parameters."""
     name, has_params, table = text.partition("=")
     if not has_params:
-        return use_strategy(name)
+        return core.use_strategy(name)
     try:
         params = tomllib.loads(f"params = {table}")["params"]
     except tomllib.TOMLDecodeError as error:
         raise ChangeError(f"expected NAME={{key = value, ...}}, came {text!r}: {error}") from error
-    return use_strategy(name, params)
+    return core.use_strategy(name, params)
 
 
 def _new_broker(text: str) -> Change:
@@ -180,13 +167,13 @@ def _new_broker(text: str) -> Change:
     name, separator, number = text.rpartition("=")
     if not separator or not name:
         raise ChangeError(f"expected NAME=N, came {text!r}")
-    return add_broker(name, _number(number))
+    return core.add_broker(name, _number(number))
 
 
 def _queues(text: str) -> Change:
     """``N`` queues on every broker that has any, or ``NAME=N`` on one."""
     name, separator, number = text.rpartition("=")
-    return resize(_number(number), name if separator else None)
+    return core.resize(_number(number), name if separator else None)
 
 
 def _number(text: str) -> int:
@@ -199,14 +186,14 @@ def _number(text: str) -> int:
 _MOST_NEW, _MOST_DIGITS = 8, 3
 #: Readers of the value of each option that is a change.
 CHANGES: Mapping[str, Callable[[str], Change]] = {
-    "--leave": partial(_by_shown_id, leave),
+    "--leave": partial(_by_shown_id, core.leave),
     "--join": partial(_by_shown_id, _new_client),
     "--strategy": _strategy,
     "--add-broker": _new_broker,
-    "--remove-broker": remove_broker,
+    "--remove-broker": core.remove_broker,
     "--queues": _queues,
-    "--unify-list": unify_list,
-    "--mend": mend,
-    "--separate-ids": lambda _: separate_ids(),
-    "--subscribe-all": lambda _: subscribe_all(),
+    "--unify-list": core.unify_list,
+    "--mend": core.mend,
+    "--separate-ids": lambda _: core.separate_ids(),
+    "--subscribe-all": lambda _: core.subscribe_all(),
 }

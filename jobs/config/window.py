@@ -22,7 +22,7 @@ class Window:
     ``future``: from then on a snapshot lies in the future, and is left out; None: none does.
 
     >>> window = Window.of_date(date(2026, 11, 20))
-    >>> window.last_date, str(window.end)
+    >>> window.last_date, str(window.ends)
     ('2026-11-20', '2026-11-21 00:00:00+00:00')
     """
 
@@ -37,23 +37,23 @@ class Window:
         return cls(start, _LAST if day == date.max else start + timedelta(days=1))
 
     @property
-    def end(self) -> datetime | None:
+    def ends(self) -> datetime | None:
         """The time from which on no snapshot is read, if there is one."""
         return min(filter(None, (self.until, self.future)), default=None)
 
     @property
     def newest_date(self) -> str | None:
         """The last date that a run of the window can be published under, if there is one."""
-        if self.end is None:
+        if self.ends is None:
             return None
         # Of the first moment that there is, its own date.
-        before = self.end - timedelta(microseconds=self.end > _FIRST)
+        before = self.ends - timedelta(microseconds=self.ends > _FIRST)
         return before.date().isoformat()
 
     @property
     def last_date(self) -> str | None:
         """The last date that it holds a part of, if it ends, and not in the future."""
-        return self.newest_date if self.end == self.until else None
+        return self.newest_date if self.ends == self.until else None
 
     @property
     def words(self) -> str:
@@ -90,8 +90,8 @@ class Window:
         holds: Any = pc.scalar(True)
         if self.since is not None:
             holds &= time >= moment(self.since)
-        if self.end is not None:
-            holds &= time < moment(self.end)
+        if self.ends is not None:
+            holds &= time < moment(self.ends)
         return holds
 
     def filter_of(self, table: Table, came: pa.Schema) -> Any:

@@ -114,8 +114,8 @@ def _in_window(table: Table, rows: DataFrame, window: Window, age: int) -> DataF
     is_in = F.lit(True)
     if bounds.since is not None:
         is_in &= time >= moment(bounds.since)
-    if bounds.end is not None:
-        is_in &= time < moment(bounds.end)
+    if bounds.ends is not None:
+        is_in &= time < moment(bounds.ends)
     if window.future is not None:
         is_in |= time >= moment(window.future)
     is_none = time.isNull() if is_time else time.isNull() | (time == NO_TIME)

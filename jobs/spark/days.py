@@ -31,7 +31,7 @@ def of_days(table: Table, rows: DataFrame, window: Window, route_max_age_seconds
     if day_column is None or window == Window() or not _is_of_rounds(table):
         return rows
     bounds = window_of(table, window, route_max_age_seconds)
-    is_in = _between(day_column, bounds.since, bounds.end)
+    is_in = _between(day_column, bounds.since, bounds.ends)
     if window.future is not None:
         is_in |= _between(day_column, window.future, None)
     return rows.where(is_in | day_column.isNull() | ~day_column.rlike(_IS_DAY))
