@@ -30,7 +30,7 @@ ENGINE ?= spark
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/installed-jre)
 
-.PHONY: help install audit live test test-all test-fast test-faults test-sweep test-house test-hostile test-live test-airflow test-browser browser images test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
+.PHONY: help install audit live test test-all test-unit test-faults test-sweep test-house test-hostile test-live test-airflow test-browser browser images test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -86,8 +86,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 test: install ## Run the tests, but those of test-house, by WORKERS=3 on two cores: some minutes
 	$(PYTEST)
 
-test-fast: install ## Run the tests that start no Java and no other command and take a moment each
-	$(PYTEST) -m 'not spark and not e2e and not long and not house and not alone'
+test-unit: install ## Run the unit tests alone: they start no Java and no other command and take a moment each
+	$(PYTEST) -m unit
 
 test-house: install ## Prove the house: wheel, notebooks, a cluster, the same rows a dozen times, faults (EVERY=9: a ninth)
 	EVERY=$(or $(EVERY),9) $(PYTEST) -m house
@@ -280,15 +280,11 @@ fuzz: install ## Try the properties of tests/fuzz on new inputs for SECONDS (600
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS)
 
 bench: install ## Measure all there is to measure; BENCH=S, M, L or XL is the largest fleet
-	$(BIN)/python -m tests.bench.allocator
-	$(BIN)/python -m tests.bench.evaluation
 	$(BIN)/python -m tests.bench.run --largest $(BENCH)
 	$(BIN)/python -m tests.bench.ingest --gigabyte
 	$(BIN)/python -m tests.bench.small
 	$(BIN)/python -m tests.bench.giant
-	$(BIN)/python -m tests.bench.driver
 	$(BIN)/python -m tests.bench.curves
-	$(BIN)/python -m tests.bench.standalone --size $(BENCH:XL=L)
 
 clean: ## Remove what was made, but for the virtual environment
 	rm -rf dist build $(OUT) *.egg-info

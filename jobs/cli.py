@@ -23,9 +23,9 @@ from typing import NoReturn
 
 from .commands import module_of
 from .console.arguments import parse_arguments
-from .console.failures import is_of_the_machine, keep_stack, sentence_of
 from .console.progress import complain
 from .errors import AuditError, TerminatedError, stop_before
+from .texts.failures import is_of_the_machine, keep_stack, sentence_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -24,7 +24,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from .declared.contents import DOUBTFUL_TOPICS, MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTIONS
+from .declared.contents import (
+    ANSWERS_ABOUT_CLIENTS,
+    DOUBTFUL_TOPICS,
+    MEMBER_FACTS,
+    OUTCOMES,
+    ROUTE_FACTS,
+    SUBSCRIPTIONS,
+)
 
 
 @dataclass(frozen=True)
@@ -189,9 +196,7 @@ def _tables(declarations: str) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-#: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
-#: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
-ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"
+ANSWERED, NOT_ONLINE, NO_ANSWER = OUTCOMES
 #: The error code, in place of a broker's, of a list that came (ANSWERED) and is no evidence: it
 #: cannot be read, or a connection of it has no client id.
 LIST_REFUSED = -4
@@ -204,7 +209,7 @@ NOT_COUNTING, NOT_FINISHING = "NOT_COUNTING", "NOT_FINISHING"
 #: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log,
 #: what a broker says of how a group consumes a topic, that it does not let the group consume, and
 #: whether it has a configuration of the group.
-RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
+RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = ANSWERS_ABOUT_CLIENTS
 CONSUME_DISABLED = "CONSUME_DISABLED"
 NO_OFFSETS = "NO_OFFSETS"
 CONFIGURED, NOT_CONFIGURED = "CONFIGURED", "NOT_CONFIGURED"

@@ -54,6 +54,10 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
+#: The marks of what is no unit test.
+KINDS = ("spark", "e2e", "long", "house", "alone")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What needs a Java starts Spark; it comes first, then the files of what takes long.
@@ -66,6 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if "tiny" in fixtures:
             item.add_marker(pytest.mark.house)
+        if not any(map(item.get_closest_marker, KINDS)):
+            item.add_marker(pytest.mark.unit)
     slow = {
         item.path
         for item in items

@@ -21,6 +21,7 @@ from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import Text
 
 from ..config.settings import Alerts
+from ..declared.coverage import is_complete
 from ..declared.kinds import CRITICAL, NOT_AUDITED, PERSISTENT, SEVERITIES, WARNING, Kind, worst
 from ..languages.language import ENGLISH, Language
 from ..reports.leading_events import LeadingEvent, leading_events
@@ -31,7 +32,6 @@ from ..reports.words import begin
 from ..storage import PublishedRun
 from ..texts.shown import share_in_words, visible
 from ..texts.waiting import WaitingMessages
-from ..verdict.coverage import is_complete
 from ..verdict.verdict import WELL, RunVerdict, read_verdict
 from .delivered import Delivered, DeliveredFinding
 

@@ -19,12 +19,12 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from rebalance_core.grouping import grouped
 
 from .. import __version__
+from ..declared.coverage import ACTIONS
 from ..declared.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
 from ..reports.problems import Standing
 from ..reports.tables import PublishedTables
 from ..texts.shown import visible
 from ..texts.waiting import WaitingMessages
-from ..verdict.coverage import ACTIONS
 from ..verdict.gaps import GAPS
 from ..verdict.verdict import STATES, RunVerdict
 from .message import Digest

@@ -14,7 +14,7 @@ from pydantic import Field, IPvAnyNetwork, field_validator
 
 from rebalance_core.errors import near_names
 
-from ..config.settings import (
+from ..config.toml_files import (
     NamePattern,
     Number,
     Section,

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import prometheus_client
 from prometheus_client import Counter, Gauge
 
-from ..console.failures import sentence_of
 from ..console.output import Output, text_file_at, write_metrics
 from ..console.progress import Say
 from ..declared.instants import SECOND, Instant, to_datetime
 from ..errors import AuditError, SettingsError
 from ..storage.disk import state_folder
+from ..texts.failures import sentence_of
 from ..texts.shown import iso, visible
 from .asked_clients import AskedClients
 from .client import Figures, RemotingClient

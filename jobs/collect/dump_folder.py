@@ -19,11 +19,11 @@ from typing import Any
 
 from rebalance_core.english import names
 
-from ..console.failures import sentence_of
 from ..declared.instants import Instant, is_date, to_datetime
 from ..errors import AuditError, InputError
 from ..storage import disk
 from ..storage.retention import PruneResult, Retention
+from ..texts.failures import sentence_of
 from .memory import Memory
 
 #: Begins with a dot: neither Spark nor the audit looks into it.

@@ -3,11 +3,11 @@
 import os
 
 from ..alerts.alerting import Sender, Shown, alert
+from ..config.window import now
 from ..console.arguments import Options
 from ..console.output import text_file_at
 from ..console.progress import complain
 from ..errors import SettingsError
-from .clock import now
 from .common import reports_of, say_beside, settings_of
 
 

@@ -1,49 +1,43 @@
-"""Batch jobs ``run``, ``ingest`` and ``audit``: checked first, run, and summed up."""
+"""Batch jobs ``run``, ``ingest`` and ``audit``: checked first, planned, run, and summed up."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, date
+from datetime import date
+from functools import partial
 from itertools import chain
 
-from rebalance_core.english import agreeing, count, list_of
+from rebalance_core.english import count
 
 from ..audit import audit
-from ..config.choices import LAST_RUN
+from ..config.choices import LAST_RUN, SPARK
 from ..config.known_issues import load_known_issues
-from ..config.settings import Settings
-from ..config.window import Window, asked_window
+from ..config.settings import Settings, flat
+from ..config.window import Window, asked_window, now
 from ..console.arguments import Options
-from ..console.failures import sentence_of
 from ..console.output import say
 from ..console.progress import Progress, complain
-from ..declared.kinds import QUEUE_FINDINGS
 from ..engines.engine import Engine
-from ..engines.files import check_apart
+from ..engines.files import check_apart, list_local_files, no_dumps
 from ..errors import AuditError, InputError, LeaseError, QuarantineError
-from ..languages.language import Language
-from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
-from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, with_times_there
+from ..pipeline.inputs import Inputs, require_tables, window_of_last
 from ..pipeline.steps import STEPS
 from ..publish.run import Run, Task
 from ..reports.commands import option
-from ..reports.ending import ending_lines
-from ..reports.leading_events import leading_events
-from ..reports.problems import read_problems
-from ..reports.tables import PublishedTables, Tables
-from ..reports.words import sentences
-from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
+from ..reports.tables import PublishedTables
+from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
+from ..shell.closing import closing_lines
+from ..storage import Location, PublishedRun, Reports, Snapshots, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
-from ..texts.shown import folded, visible
-from ..verdict.gaps import ROUNDS_TOO_SHORT
-from ..verdict.verdict import RunVerdict, read_verdict
+from ..texts.failures import sentence_of
+from ..texts.shown import in_utc, iso, json_text, visible
 from . import common
-from .clock import now
+from .engine_choice import Choice, choose_engine, open_engine
 
-#: The most sentences on what is missing that are shown after a run.
-_MOST_MISSING = 5
-_MOST_EVENTS = 3
+#: The most dumps that are named before a run; the sizes of all are summed.
+_NAMED_FILES = 10
+_to_second = partial(iso, timespec="seconds")
 _NOT_CLEARED = "the run is published, but older reports were not removed; the next run tries again"
 
 
@@ -113,10 +107,10 @@ class Job:
 
     def _plan(self) -> Iterator[str]:
         if self.dumps is not None:
-            yield from plan_ingest(self.dumps, self.snapshots, self.args.master)
+            yield from _plan_ingest(self.dumps, self.snapshots, self.args.master)
         if self.task is not None:
-            yield from plan_audit(self.task, ingested_before=self.dumps is None)
-        yield from plan_settings(self.settings)
+            yield from _plan_audit(self.task, ingested_before=self.dumps is None)
+        yield from _plan_settings(self.settings)
 
     def _engine(self, progress: Progress) -> AbstractContextManager[Engine]:
         args, source = self.args, (self.dumps, self.snapshots)
@@ -161,7 +155,7 @@ class Job:
             window, known = self.task.window, error
             if window.since or window.until:
                 with suppress(AuditError):
-                    known = with_times_there(error, self.snapshots, window)
+                    known = _with_times_there(error, self.snapshots, window)
             common.remember_run(None, None if late is None else self.snapshots)
             if late is None:
                 raise known from error
@@ -196,23 +190,6 @@ def _conclude(published: PublishedRun, task: Task, progress: Progress) -> None:
             say(line)
         progress.say(f"the page: rebalance-audit report {shown}")
     _clear_away(published, task, progress)
-
-
-def closing_lines(
-    tables: PublishedTables, settings: Settings, width: int, reports: Location | None = None
-) -> tuple[list[str], list[str]]:
-    """The lines on what is missing, and the last lines of a run, of so many columns."""
-    published, problems, verdict = tables.published, read_problems(tables), read_verdict(tables)
-    is_short = any(gap.kind == ROUNDS_TOO_SHORT for gap in verdict.gaps)
-    language = settings.console_language
-    return what_is_missing(verdict, language), [
-        *([] if language.zone is UTC else [f"times: {language.zone}"]),
-        *what_happened(tables, language),
-        *ending_lines(problems, width, language, is_short=is_short),
-        *none_lasts(published, settings),
-        sum_up(published, verdict, reports),
-        *folded(visible(language.of(sentences([verdict.sentence, *verdict.remarks]))), width),
-    ]
 
 
 def _clear_away(published: PublishedRun, task: Task, progress: Progress) -> None:
@@ -250,70 +227,6 @@ def _what_stands(task: Task, error: BaseException) -> str:
     return f"the report of {published.date} that was published before is unchanged"
 
 
-def what_happened(tables: Tables, language: Language) -> list[str]:
-    """A line for each event that leads, and one for the others."""
-    events, others = leading_events(tables, _MOST_EVENTS)
-    lines = [visible(language.of(event.headline)) for event in events]
-    if lines and others:
-        lines.append(f"and {count(others, 'more event')}: rebalance-audit show events")
-    return lines
-
-
-#: The words for findings, by table.
-_FOUND = dict(zip(QUEUE_FINDINGS, ("orphaned", "duplicated", "stalled queues"), strict=True))
-
-
-def sum_up(published: PublishedRun, verdict: RunVerdict, reports: Location | None) -> str:
-    """The one line for people on how it went; machines read summary.json."""
-    rows, findings = published.summary["rows"], published.summary["findings"]
-    figures = [
-        f"{findings[name]['persistent']} persistent of {findings[name]['total']} {words}"
-        for name, words in _FOUND.items()
-    ]
-    known_issues = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
-    if known_issues:
-        figures[-1] += f" ({known_issues} of all these are known issues)"
-    assumed = published.summary["assumptions"]
-    wide = published.summary["rounds"]["groups_too_wide"]
-    parts = [
-        f"rebalance audit of {published.date}: {', '.join(figures)}, "
-        f"{count(rows['stacked_client_ids'], 'shared client id')}, in "
-        f"{count(rows['group_health'], 'group and topic', 'groups and topics')}"
-    ]
-    if not_audited := sum(len(unaudited.places) for unaudited in verdict.not_audited):
-        parts[-1] += f", {not_audited:,} not audited"
-    resting = "{number:,} [group rests|groups rest] on an assumption: "
-    for number, advice in (
-        (assumed["groups"] - assumed["asked"], "collect running infos"),
-        (assumed["asked"], "members asked for running infos did not answer, or name no strategy"),
-    ):
-        if number:
-            parts.append(agreeing(number, resting + advice, number=number))
-    if wide:
-        asked = "{number:,} [group was|groups were] asked in rounds that are too wide to compare"
-        parts.append(agreeing(wide, f"{asked} brokers", number=wide))
-    if reports is not None:
-        parts.append(f"reports at {reports}")
-    return "; ".join(parts)
-
-
-def none_lasts(published: PublishedRun, settings: Settings) -> list[str]:
-    """The line with the reason why no finding of a queue lasts, where there are findings."""
-    findings = published.summary["findings"]
-    found = {name: findings[name]["total"] for name in QUEUE_FINDINGS if findings[name]["total"]}
-    if not found or any(findings[name]["persistent"] for name in found):
-        return []
-    figures = [
-        f"{number:,} {_FOUND[name].removesuffix(' queues')}" for name, number in found.items()
-    ]
-    queues, do_count = ("queue", "counts") if sum(found.values()) == 1 else ("queues", "count")
-    return [
-        f"{list_of(figures)} {queues} lasted less than persistence_seconds = "
-        f"{settings.persistence_seconds} and {do_count} as passing: "
-        f"rebalance-audit {list_of([f'show {name}' for name in found])}"
-    ]
-
-
 def is_closed(published: PublishedRun, gates: Iterable[str]) -> bool:
     """True if the run closes one of the gates of ``--fail-on``: a severity by findings of it or
     worse that are not known issues, INCOMPLETE by what was not read or not audited.
@@ -321,20 +234,105 @@ def is_closed(published: PublishedRun, gates: Iterable[str]) -> bool:
     return any(published.summary["verdict"]["gates"][gate] for gate in gates)
 
 
-def what_is_missing(verdict: RunVerdict, language: Language) -> list[str]:
-    """A line for each thing that was not read or not audited; of many the first ones."""
-    lines = [
-        f"not complete: {visible(language.of(text))}" for text in verdict.missing[:_MOST_MISSING]
-    ]
-    more = len(verdict.missing) - _MOST_MISSING
-    return [*lines, f"and {more} more: see the page"] if more > 0 else lines
-
-
 def expired_known_issues(published: PublishedRun) -> list[str]:
     """A line for each known issue that has expired, so that its findings count again."""
     return [
-        f"a known issue expired on {each['expires']}, its findings count again: "
-        f"{visible(each['reason'])}"
-        for each in published.summary["known_issues"]
-        if each["expired"]
+        f"a known issue expired on {issue['expires']}, its findings count again: "
+        f"{visible(issue['reason'])}"
+        for issue in published.summary["known_issues"]
+        if issue["expired"]
     ]
+
+
+def _plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -> Iterator[str]:
+    """The lines about what ``ingest`` would read and write.
+
+    Spark is started only where it alone can list the dumps: on file systems other than the local
+    one. Raises InputError where ``ingest`` would, for dumps that are missing.
+    """
+    files = list_local_files(dumps)
+    if files is None:
+        choice, quiet = Choice(SPARK, ""), Progress(quiet=True)
+        with open_engine(choice, "dry run", dumps, snapshots, master, quiet) as engine:
+            files = engine.list_files(dumps)
+    if not files:
+        raise no_dumps(dumps)
+    yield "ingest"
+    sizes = f"{sum(file.size for file in files):,} bytes"
+    text = f"about {sum(file.unpacked_size for file in files):,} bytes of text"
+    yield f"  reads    {count(len(files), 'file')}, {sizes}, {text}"
+    for file in sorted(files, key=lambda file: -file.size)[:_NAMED_FILES]:
+        yield f"           {file.size:>15,}  {visible(file.path)}"
+    if len(files) > _NAMED_FILES:
+        yield f"           and {len(files) - _NAMED_FILES:,} smaller ones"
+    tables = ", ".join(table.name for table in SNAPSHOT_TABLES)
+    yield f"  replaces {tables} below {snapshots}"
+
+
+def _plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
+    """The lines about what ``audit`` would read and write.
+
+    Without ``ingested_before`` the snapshots are those that ``ingest`` is yet to make, and nothing
+    about them is shown. Raises InputError where ``audit`` would, for tables that are missing.
+    """
+    folder = Reports(task.reports)
+    last = folder.last(task.window.newest_date) if task.since_last else None
+    window = window_of_last(last, task.window)
+    date = window.last_date
+    yield "audit"
+    if ingested_before:
+        there = Snapshots.open(task.snapshots)
+        require_tables(there)
+        in_window = Inputs(there, task.settings).count(window)
+        yield f"  reads    {task.snapshots}"
+        for name in (table.name for table in SNAPSHOT_TABLES):
+            yield f"           {name:<15}{_table_line(there, name, in_window.get(name))}"
+        if date is None and (times := there.times(HEARTBEATS.name)):
+            date = in_utc(times[1]).date().isoformat()
+    else:
+        yield f"  reads    {task.snapshots}, as ingest makes it"
+    yield f"  window   {window.words}"
+    at = f"dt={date}" if date else "dt=<date of the last snapshot>"
+    yield f"  writes   {task.reports}/<table>/{at}/run=<run id>"
+    if date is not None:
+        in_force, before = folder.find(date), folder.before(date)
+        yield f"  replaces {f'run {in_force.run_id}' if in_force else 'no run: the date has none'}"
+        yield f"  compared with {f'run {before.run_id} of {before.date}' if before else 'no run'}"
+
+
+def _plan_settings(settings: Settings) -> Iterator[str]:
+    """The settings in force, one a line, under their hash."""
+    yield f"settings {settings.fingerprint()}"
+    for key, value in flat(settings.model_dump(mode="json", exclude_none=True)):
+        yield f"  {key}={json_text(value)}"
+
+
+def _table_line(snapshots: Snapshots, name: str, in_window: int | None) -> str:
+    files = snapshots.files(name)
+    if not files:
+        return "not there, and not needed"
+    size = sum(file.size for file in files)
+    line = f"{count(len(files), 'file')}, {size:,} bytes, {snapshots.count(name):,} rows"
+    if in_window is not None:
+        line += f", {in_window:,} of them in the window"
+    times = snapshots.times(name)
+    return line if times is None else f"{line}, {_to_second(times[0])} to {_to_second(times[1])}"
+
+
+def _with_times_there(error: InputError, snapshots: Location, window: Window) -> InputError:
+    """The error with the times of the snapshots, where their files say them.
+
+    It is another one where no snapshot is in the window: then that is all that is wrong.
+    """
+    tables = Snapshots.open(snapshots)
+    times = tables.times(HEARTBEATS.name) if tables.has(HEARTBEATS.name) else None
+    if times is None:
+        return error
+    first, last = map(in_utc, times)
+    there = f"the snapshots go from {_to_second(first)} to {_to_second(last)}"
+    is_before = window.until is not None and window.until <= first
+    if is_before or (window.since is not None and window.since > last):
+        text = f"no snapshot from {window.words}: {there} at {snapshots}"
+        return InputError(text, ", so name another --date, --since or --until")
+    error.add_note(there)
+    return error

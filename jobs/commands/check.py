@@ -1,4 +1,4 @@
-"""``check``: a finding of the last report, against the cluster as it is now, or newer dumps."""
+"""``check`` and ``live``: a cluster as it is now, against the last report, and audited at once."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +14,8 @@ from ..collect.rounds import CollectError, NoSuchGroupError, StoppedError
 from ..config.choices import LOCAL
 from ..config.known_issues import KnownIssues, load_known_issues
 from ..config.settings import Settings
-from ..config.window import Window
-from ..console.arguments import Options
+from ..config.window import Window, now
+from ..console.arguments import Options, parse_arguments
 from ..console.output import give, say
 from ..console.progress import Progress
 from ..declared.instants import to_datetime
@@ -27,7 +27,6 @@ from ..errors import (
     SettingsError,
     TerminatedError,
 )
-from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.new_looks import Comparison, JudgedPlaces, is_deleted, last_episodes, read_dossiers
 from ..publish.run import Run, Task
@@ -39,7 +38,6 @@ from ..texts.shown import iso, json_text, shortened, visible
 from ..verdict.check_answers import (
     GONE,
     NOT_YET,
-    CheckAnswer,
     CheckAnswers,
     Lack,
     NewLook,
@@ -47,23 +45,29 @@ from ..verdict.check_answers import (
 )
 from ..verdict.gaps import Gap
 from ..verdict.verdict import read_verdict
-from .clock import now
+from .batch import Job
 from .collect import collect_from
-from .common import future, read_settings, reports_of, settings_of
-from .live import of_rounds, seconds_apart
+from .common import future, reports_of, settings_of, settings_of_run
+from .engine_choice import choose_engine, open_engine
+from .report import write_page
 
-#: The exit code where it cannot be said yet.
-CANNOT_BE_SAID = 5
+#: The rounds that ``live`` collects, and the seconds from one to the next: clients commit their
+#: offsets every 5 s, so that what is asked sooner seems not to move.
+_LIVE_ROUNDS, _LIVE_APART = 6, 10.0
 #: Options of ``collect`` that it has not.
 _NOT_GIVEN: Mapping[str, Any] = {
     **dict.fromkeys(("cluster", "topic", "timeout", "parallel", "rate")),
     **dict.fromkeys(("group", "without"), ()),
 }
 _QUIET = Progress(quiet=True)
-_PREFIX = "rebalance-audit-"
 
 
 def run(args: Options) -> int:
+    """Does what the options say; returns the exit code."""
+    return _live(args) if args.command == "live" else _check(args)
+
+
+def _check(args: Options) -> int:
     """Gives the answer; returns its exit code: 0 gone, 1 still there or other faults, 5 not yet."""
     if (args.finding_id is None) == (args.group is None):
         raise SettingsError("expected FINDING_ID or --group G, one of them; check --help has both")
@@ -80,11 +84,15 @@ def run(args: Options) -> int:
     reports = reports_of(args, settings)
     asked = reports.read(args.date, lambda run: _Question.of(PublishedTables(reports, run), args))
     # With other settings the audit would say something else than the report does.
-    args.set = [*asked.published.summary.get("settings_set", ()), *args.set]
-    checking = _Checking(args, read_settings(args), load_known_issues(None), asked)
-    answers = checking.of_input() if is_input else checking.of_cluster()
+    settings_then = settings_of_run(args, asked.published)
+    checking = _Checking(args, settings_then, load_known_issues(None), asked)
+    with TemporaryDirectory(prefix="rebalance-audit-") as folder:
+        if is_input:
+            answers = checking.answers(folder, args.dumps, args.snapshots)
+        else:
+            answers = checking.ask(folder)
     _tell(answers, args, settings)
-    return {GONE: 0, NOT_YET: CANNOT_BE_SAID}.get(answers.state, 1)
+    return {GONE: 0, NOT_YET: 5}.get(answers.state, 1)
 
 
 @dataclass(frozen=True)
@@ -159,23 +167,14 @@ class _Checking:
     known_issues: KnownIssues
     asked: _Question
 
-    def of_input(self) -> CheckAnswers:
-        """The answer by the dumps or the snapshot tables that the options name."""
-        with TemporaryDirectory(prefix=_PREFIX) as folder:
-            return self._answers(folder, self.args.dumps, self.args.snapshots)
-
-    def of_cluster(self) -> CheckAnswers:
+    def ask(self, folder: str) -> CheckAnswers:
         """The answer of the cluster: round after round, until there is one, or time is over."""
-        with TemporaryDirectory(prefix=_PREFIX) as folder:
-            return self._ask(folder)
-
-    def _ask(self, folder: str) -> CheckAnswers:
         language, only = self.settings.console_language, (self.asked.cluster, self.asked.group)
         # Its own options of these names are no patterns.
         args = Options(**{**vars(self.args), **_NOT_GIVEN})
         tell = Progress(quiet=args.quiet).say
-        every = seconds_apart(self.settings.persistence_seconds)
-        rounds, longest = of_rounds(f"{folder}/dumps", every), vars(args)["for"]
+        every = _seconds_apart(self.settings.persistence_seconds)
+        rounds, longest = _round_options(f"{folder}/dumps", every), vars(args)["for"]
         began = time.monotonic()
         found: CheckAnswers | None = None
         while True:
@@ -193,7 +192,7 @@ class _Checking:
             else:
                 if longest is None:
                     longest = options.settling_seconds + 2 * self.settings.persistence_seconds
-                found = self._answers(f"{folder}/{at}", [rounds["dumps"]], None)
+                found = self.answers(f"{folder}/{at}", [rounds["dumps"]], None)
             ends, following = began + longest, at + every
             last = now() + timedelta(seconds=ends - time.monotonic())
             is_later = found.at is not None and to_datetime(found.at) > last
@@ -203,18 +202,13 @@ class _Checking:
             time.sleep(max(0.0, following - time.monotonic()))
 
     def _deleted(self) -> CheckAnswers:
-        return self._all(lambda row: answer(row, NewLook(is_deleted=True), 0))
+        deleted = NewLook(is_deleted=True)
+        return CheckAnswers([answer(finding, deleted, 0) for finding in self.asked.findings])
 
-    def _all(self, of_each: Callable[[FindingRow], CheckAnswer]) -> CheckAnswers:
-        return CheckAnswers([*map(of_each, self.asked.findings)])
-
-    def _answers(
-        self,
-        folder: str,
-        dumps: Sequence[str] | None,
-        snapshots: str | None,
+    def answers(
+        self, folder: str, dumps: Sequence[str] | None, snapshots: str | None
     ) -> CheckAnswers:
-        """Audits them in a folder of its own, and compares."""
+        """The answer by dumps or snapshot tables: audits them in a folder of its own, compares."""
         asked, began, place = self.asked, now(), Location(folder)
         task = Task(
             Run(new_run_id(began), began),
@@ -260,7 +254,7 @@ class _Checking:
             lacks,
         )
         least = self.settings.persistence_seconds
-        return self._all(lambda row: answer(row, compared.look_at(row), least))
+        return CheckAnswers([answer(row, compared.look_at(row), least) for row in asked.findings])
 
 
 def _tell(answers: CheckAnswers, args: Options, settings: Settings) -> None:
@@ -299,4 +293,58 @@ def _document(answers: CheckAnswers, sentence: str, of: Callable[[str], str]) ->
             }
             for check_answer in answers.answers
         ],
+    }
+
+
+def _live(args: Options) -> int:
+    """Collects and audits, at once and again; returns the exit code."""
+    settings = settings_of(args)
+    place = f"{args.output or 'out/live'}/{now():%Y%m%dT%H%M%S.%fZ}"
+    seconds = settings.persistence_seconds if args.watch is None else args.watch
+    every = _seconds_apart(seconds)
+    given = _round_options(f"{place}/dumps", every)
+    settling = collect_from(args, given).settling_seconds
+    # From the end of the first round on: what lasts is to be seen over all the time watched.
+    began = time.monotonic()
+    say("first verdict, from one round: nothing can be seen to last yet")
+    code = _judge(args, settings, place)
+    if not seconds:
+        return code
+    seconds = max(seconds, every)
+    # What clients hold is to be seen over all that time, too. Who has just started could be stopped
+    # by the question (``collect/rounds.py``); of those in the first round nobody knows since when.
+    begins, rest = max(every, settling), seconds - (0 if settling else every)
+    say(f"watching for {begins + rest:g} s, a round every {every:g} s")
+    time.sleep(max(0.0, began + begins - time.monotonic()))
+    collect_from(args, {**given, "every_seconds": every, "for_seconds": rest + every / 2})
+    say(f"second verdict, from {begins + rest:g} s")
+    return _judge(args, settings, place)
+
+
+def _judge(args: Options, settings: Settings, place: str) -> int:
+    """Audits the dumps of a place and writes the page; returns the exit code."""
+    # The lines of one odd member must not take the page away, which says what was not understood.
+    settings = settings.model_copy(update={"allowed_quarantine_share": 1.0})
+    given = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL, "--quiet"]
+    run = parse_arguments(given)
+    for name in ("settings", "set", "verbose", "fail_on"):
+        setattr(run, name, getattr(args, name))
+    code = Job.of(run, settings).run()
+    page = ["report", "--reports", f"{place}/reports", "--output", f"{place}/report.html"]
+    write_page(parse_arguments(page), settings)
+    return code
+
+
+def _seconds_apart(watched: float) -> float:
+    """The seconds from one round to the next, of so many in which a cluster is watched."""
+    return max(_LIVE_APART, watched / _LIVE_ROUNDS)
+
+
+def _round_options(dumps: str, every: float) -> dict[str, Any]:
+    """The options of one round among those that are so far apart."""
+    return {
+        "dumps": dumps,
+        "every_seconds": None,
+        "for_seconds": None,
+        "running_infos_seconds": int(every) // 2,
     }

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..collect.collect_options import CollectOptions, load_options
 from ..collect.collector import collect
+from ..config.window import now
 from ..console.arguments import Options
 from ..console.progress import Progress, complain
 from ..declared.instants import to_instant
-from .clock import now
 
 
 def run(args: Options) -> int:

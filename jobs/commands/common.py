@@ -4,20 +4,14 @@ import hashlib
 import os
 import sys
 from contextlib import suppress
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..config.choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
-from ..config.settings import (
-    Settings,
-    find_settings,
-    load_settings,
-    source_of,
-    variable_of,
-    variables_of,
-)
-from ..config.window import future_after
+from ..config.settings import Settings, find_settings, load_settings, variables_of
+from ..config.toml_files import source_of, variable_of
+from ..config.window import future_after, now, time_of
 from ..console.arguments import Options
 from ..console.output import say
 from ..console.progress import Progress, Say
@@ -25,8 +19,7 @@ from ..console.terminal import console_on, is_terminal
 from ..errors import SettingsError
 from ..storage import Location, PublishedRun, Reports
 from ..storage.disk import state_folder
-from ..texts.shown import in_utc, iso
-from .clock import now
+from ..texts.shown import iso
 
 #: Columns of a text in a file, and those that one on a terminal has at least and at most.
 _ON_PAPER, _NARROWEST, _WIDEST = 100, 40, 140
@@ -164,26 +157,6 @@ def _remembered() -> Path:
 def future(settings: Settings) -> datetime:
     """The time from which on a snapshot lies in the future."""
     return future_after(now(), settings.bounds.future_days)
-
-
-def time_of(
-    option: str, text: str | None, otherwise: str = "", zone: tzinfo = UTC
-) -> datetime | None:
-    """The time that an option names, in UTC; ``zone`` is meant where none is named."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-        return in_utc(time if time.tzinfo else time.replace(tzinfo=zone))
-    except ValueError as error:
-        raise SettingsError(
-            f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}: write it "
-            "as 2026-11-20T10:00:00Z"
-        ) from error
-    except OverflowError as error:
-        raise SettingsError(
-            f"{option}: expected a time of the years 1 to 9999 in UTC, came {text!r}"
-        ) from error
 
 
 def time_of_option(

@@ -51,7 +51,7 @@ class _Completer(BaseCompleter):
             except (AuditError, OSError):  # there is no such run, or no such settings
                 return []
             # A name that a shell would read as anything else is left to whoever types it.
-            return [each for each in found if shlex.quote(each) == each]
+            return [name for name in found if shlex.quote(name) == name]
         files = _FILES.get(action.metavar)
         if files is None:
             return []
@@ -113,13 +113,14 @@ def _names_in_health(column: str) -> _Names:
         published = reports.resolve(getattr(args, "date", None))
         group = args.group if column == "topic" else None
         rows = read_table(reports, published, "group_health", group)
-        return sorted({str(each) for each in rows[column].to_pylist() if each})
+        return sorted({str(name) for name in rows[column].to_pylist() if name})
 
     return names
 
 
 def _settings(_prefix: str, _args: Any) -> Iterable[str]:
-    from ..config.settings import Settings, names_of
+    from ..config.settings import Settings
+    from ..config.toml_files import names_of
 
     return [f"{name}=" for name in names_of(Settings)]
 

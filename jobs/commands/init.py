@@ -17,7 +17,8 @@ from ..config.choices import (
     SCHEDULES,
     WEBHOOK_SERVICES,
 )
-from ..config.settings import Settings, checked, parse_toml, shipped_text
+from ..config.settings import Settings
+from ..config.toml_files import checked, parse_toml, shipped_text
 from ..console.arguments import Options, UsageError, folder
 from ..console.output import say
 from ..console.progress import complain
@@ -69,7 +70,7 @@ def _check_not_there(files: Iterable[Path], args: Options) -> None:
 
 def _templates(args: Options) -> dict[str, str]:
     """The template of each file beside the settings, by the file's name."""
-    templates = {Path(each).name: each for each in _TEMPLATES[args.schedule]}
+    templates = {Path(path).name: path for path in _TEMPLATES[args.schedule]}
     if args.schedule == "kubernetes" and args.namesrv:
         templates["collect.yaml"] = "docs/collect/kubernetes.yaml"
     return templates
@@ -120,9 +121,9 @@ def _source(answer: str) -> tuple[str | None, list[str]]:
 
 
 def _one_of(choices: str, answer: str) -> str:
-    for each in choices.split(","):
-        if each.lower() == answer.lower():
-            return each
+    for choice in choices.split(","):
+        if choice.lower() == answer.lower():
+            return choice
     raise SettingsError(f"expected one of {choices}, came {answer!r}")
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..collect.dump_folder import prune_dumps
+from ..config.window import now
 from ..console.arguments import Options
 from ..console.output import say
 from ..console.progress import complain
@@ -10,7 +11,6 @@ from ..errors import AuditError, InputError, SettingsError
 from ..storage import Location, Reports
 from ..storage.location import check_bucket
 from ..storage.retention import PruneResult, Retention, prune_reports, prune_snapshots
-from .clock import now
 from .common import folder_of, settings_of
 
 

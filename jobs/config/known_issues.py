@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from ..declared.coverage import ACTIONS
 from ..declared.kinds import FINDING_KINDS
-from ..verdict.coverage import ACTIONS
 from .choices import DEFAULT_KNOWN_ISSUES
-from .settings import NamePattern, Section, WholeNumber, checked, find_text, parse_toml, read_text
+from .toml_files import NamePattern, Section, WholeNumber, checked, find_text, parse_toml, read_text
 
 #: Kinds of an entry: a kind of finding, or a coverage with which nothing was audited.
 KNOWN_KINDS = (*FINDING_KINDS, *ACTIONS)

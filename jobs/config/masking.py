@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rebalance_core.texts import Text
 
-from .secret_patterns import Secrets
+from ..texts.secret_patterns import Secrets
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Masking(Secrets):
             text = value.decode("utf-8", "surrogateescape")
             return self.mask(text).encode("utf-8", "surrogateescape")
         if isinstance(value, dict):
-            return {key: self.mask_all(each) for key, each in value.items()}
+            return {key: self.mask_all(part) for key, part in value.items()}
         if isinstance(value, list | tuple):
             parts = map(self.mask_all, value)
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)

@@ -9,26 +9,15 @@ JSON where files and --set take TOML.
 import hashlib
 import json
 import re
-import sys
-import sysconfig
-import tomllib
-import warnings
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
-    Strict,
-    ValidationError,
     model_validator,
 )
 
@@ -37,54 +26,29 @@ from rebalance_core.errors import nearest
 
 from ..errors import SettingsError
 from ..languages.language import ENGLISH, Language, language, time_zone
-from ..texts.shown import did_you_mean, visible
 from .bounds import DEFAULT_BOUNDS, Bounds
 from .choices import DEFAULT_SETTINGS, LANGUAGES, Severity, WebhookService
 from .masking import Masking
+from .toml_files import (
+    PREFIX,
+    NamePattern,
+    Number,
+    Section,
+    WholeNumber,
+    checked,
+    excerpt,
+    find_text,
+    parse_toml,
+    read_text,
+    set_value,
+    that,
+)
 
 #: The form of an offset where there is no place to name, as in the clients' log patterns.
 _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
 
-#: A number as a file has it: ``true`` is none, and would else be 1.
-WholeNumber = Annotated[int, Strict()]
-Number = Annotated[float, Strict()]
-
-
-class Section(BaseModel):
-    """A part of a settings file: what it does not know it refuses."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def that(check: Callable[[str], object]) -> AfterValidator:
-    """Lets a text through, as it is, that a function takes without a ValueError."""
-
-    def checked_text(text: str) -> str:
-        check(text)
-        return text
-
-    return AfterValidator(checked_text)
-
-
-def _is_pattern(pattern: str) -> None:
-    """ValueError where it is no regular expression.
-
-    How long it takes is not looked at: a pattern such as ``(a+)+b`` is the operator's to avoid.
-    """
-    try:
-        with warnings.catch_warnings():
-            # Python warns of what a later version may read otherwise; that is no error today.
-            warnings.simplefilter("ignore", FutureWarning)
-            re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"expected a regular expression, came {pattern!r}: {error}") from error
-
-
-#: The names of ``secret_patterns.DEFAULT_PATTERNS``.
+#: The names of ``texts.secret_patterns.DEFAULT_PATTERNS``.
 DefaultPattern = Literal["BINDER_KEY", "NAMED_SECRET", "URL_PASSWORD", "RANDOM_TOKEN"]
-
-#: A regular expression over a whole name.
-NamePattern = Annotated[str, that(_is_pattern)]
 
 
 def _is_link(base: str) -> None:
@@ -406,24 +370,16 @@ _DEFAULTS = dict(flat(Settings().model_dump(mode="json", include=_JUDGED)))
 def _as_toml(value: Any) -> str:
     """A value as TOML has it; nothing of it is null."""
     if isinstance(value, dict):
-        there = {key: each for key, each in value.items() if each is not None}
+        there = {key: part for key, part in value.items() if part is not None}
         return f"{{{', '.join(f'{json.dumps(key)} = {_as_toml(there[key])}' for key in there)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_as_toml, value))}]"
     return json.dumps(value)
 
 
-#: A file of settings or known issues has some kilobytes; what is larger is another file.
-_MOST_FILE_BYTES = 4 << 20
-#: Tables and lists within each other: settings have four.
-_DEEPEST = 32
-#: The most errors that are listed, each with so many characters of what is wrong and of what came.
-_MOST_ERRORS, _LONGEST = 50, 400
 #: The names of settings that --set takes.
 _KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-#: The environment variables of settings; those of secrets have one reader each.
-_PREFIX = "REBALANCE_AUDIT_"
-_VARIABLE = re.compile(_PREFIX + r"(?!WEBHOOK|SECRET|ACCESS_KEY)([A-Z0-9_]+)")
+_VARIABLE = re.compile(PREFIX + r"(?!WEBHOOK|SECRET|ACCESS_KEY)([A-Z0-9_]+)")
 
 
 #: The settings where there is no file.
@@ -457,15 +413,6 @@ def find_settings(overrides: Sequence[str], environment: Mapping[str, str]) -> S
     return _settings(*(find_text(DEFAULT_SETTINGS) or _BUILT_IN), overrides, environment)
 
 
-def variable_of(setting: str) -> str:
-    """The environment variable of a setting.
-
-    >>> variable_of("paths.reports")
-    'REBALANCE_AUDIT_PATHS__REPORTS'
-    """
-    return _PREFIX + setting.upper().replace(".", "__")
-
-
 def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings that variables of an environment are meant as, by variable; empty ones are none.
 
@@ -484,267 +431,19 @@ def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a file that was named; SettingsError where it cannot be read."""
-    try:
-        with Path(path).open("rb") as file:
-            # A device or a pipe may have no end.
-            content = file.read(_MOST_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise SettingsError(f"{path} cannot be read: {reason}; check the path") from error
-    return _decoded(path, content)
-
-
-def _decoded(path: str | Path, content: bytes) -> str:
-    if len(content) > _MOST_FILE_BYTES:
-        raise SettingsError(
-            f"{path}: expected at most {_MOST_FILE_BYTES:,} bytes, came more: is it this file?"
-        )
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        is_utf16 = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-        came = "UTF-16" if is_utf16 else f"the byte {content[error.start]:#04x} in line {line}"
-        raise SettingsError(
-            f"{path}: expected a text in UTF-8, came {came}: save the file as UTF-8"
-        ) from error
-
-
-def find_text(default: Path) -> tuple[str, str] | None:
-    """Finds a file that was not named: its path and its text, here, else as it ships."""
-    if default.is_file():
-        return str(default.absolute()), read_text(default)
-    return shipped_text(default)
-
-
-def shipped_text(name: Path) -> tuple[str, str] | None:
-    """Finds a file of the project: its path and its text, beside the packages, else installed.
-
-    Beside the packages it is in a checkout, and in the zip that spark-submit gets.
-    """
-    beside = Path(__file__).parents[2] / name
-    loader: Any = sys.modules[__name__].__loader__
-    try:
-        content = loader.get_data(str(beside))
-    except OSError:
-        installed = installed_folder() / name
-        return (str(installed), read_text(installed)) if installed.is_file() else None
-    return str(beside), _decoded(beside, content)
-
-
-def installed_folder() -> Path:
-    """The folder that a wheel brings besides its packages: settings, pages on the findings."""
-    return Path(sysconfig.get_path("data")) / "share" / "rebalance-audit"
-
-
-def source_of(named: str | None, default: Path) -> str | None:
-    """The file that is read: the one that was named, else the one that is found; None: none."""
-    if named:
-        return str(Path(named).absolute())
-    found = find_text(default)
-    return None if found is None else found[0]
-
-
 def _settings(
     source: str, text: str, overrides: Sequence[str], environment: Mapping[str, str]
 ) -> Settings:
     values = parse_toml(source, text)
     given = {}
     for variable, setting in variables_of(environment).items():
-        _set(values, setting, environment[variable], variable)
+        set_value(values, setting, environment[variable], variable)
         given[setting] = variable
     for override in overrides:
         key, separator, value = override.partition("=")
         setting = key.strip()
         if not separator or not _KEY.fullmatch(setting):
-            raise SettingsError(f"--set: expected a.b=c, came {_shortened(repr(override))}")
+            raise SettingsError(f"--set: expected a.b=c, came {excerpt(repr(override))}")
         given[setting] = f"--set {setting}"
-        _set(values, setting, value, given[setting])
+        set_value(values, setting, value, given[setting])
     return checked(Settings, source, values, given)
-
-
-def parse_toml(source: str, text: str) -> dict[str, Any]:
-    """The values of a TOML text; SettingsError where it is none."""
-    try:
-        return _loaded(text.removeprefix("\ufeff"))
-    except ValueError as error:
-        raise SettingsError(
-            f"{source}: expected TOML: {visible(str(error))}; mend it there"
-        ) from error
-
-
-def _loaded(text: str) -> dict[str, Any]:
-    """The values of a TOML text; ValueError where it is none, or has what no setting can be."""
-    try:
-        values = tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("lists or tables are nested too deep") from None
-    # Not by recursion: a key such as a.a.a makes tables as deep as it is long.
-    inner: list[tuple[Any, int]] = [(values, 0)]
-    while inner:
-        value, depth = inner.pop()
-        if depth > _DEEPEST:
-            raise ValueError(f"lists or tables are nested more than {_DEEPEST} deep")
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise ValueError("expected numbers of 64 bits, came a larger one")
-        if isinstance(value, str) and "\0" in value:
-            raise ValueError("expected texts without the character NUL")
-        children = value.values() if isinstance(value, dict) else value
-        if isinstance(value, dict | list):
-            inner += [(child, depth + 1) for child in children]
-    return values
-
-
-_Model = TypeVar("_Model", bound=BaseModel)
-
-
-#: The expected values, by pydantic's type of an error; the context has its numbers.
-_EXPECTED = {
-    "missing": "expected a value, there is none",
-    "int_type": "expected a whole number",
-    "float_type": "expected a number",
-    "finite_number": "expected a finite number",
-    "string_type": "expected a text",
-    "bool_type": "expected true or false",
-    "tuple_type": "expected a list",
-    **dict.fromkeys(("dict_type", "model_type", "dataclass_type"), "expected a section"),
-    "greater_than": "expected more than {gt}",
-    "greater_than_equal": "expected {ge} or more",
-    "less_than_equal": "expected {le} or less",
-    "literal_error": "expected {expected}",
-    "ip_any_network": "expected a network as 10.0.0.0/8",
-    "string_too_short": "expected a text of {min_length} characters or more",
-    "string_pattern_mismatch": "expected a text like {pattern}",
-    "too_short": "expected {min_length} of them or more",
-}
-_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-_NOTHING_CAME = ("missing", *_UNKNOWN)
-
-
-def checked(
-    model: type[_Model],
-    source: str,
-    values: dict[str, Any],
-    given: Mapping[str, str] = MappingProxyType({}),
-) -> _Model:
-    """The values as the model; SettingsError with every error, its path and where that is from.
-
-    ``given``: the paths that did not come from the source, and the option or variable of each.
-    """
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        lines: list[str] = []
-        places: set[str] = set()
-        errors = error.errors()
-        for each in errors:
-            within = (other["loc"][: len(each["loc"])] == each["loc"] for other in errors)
-            if each["type"] == "too_short" and sum(within) > 1:
-                continue  # what is wrong in the list is not counted, and is said
-            path = ".".join(map(str, each["loc"]))
-            name = _given_as(path, each, given)
-            wrong = _shortened(
-                f"  {name or path or '(top)'}: {_problem_of(model, path, each, name)}"
-            )
-            is_said = each["type"] in _NOTHING_CAME or ", came " in each["msg"]
-            came = "" if is_said else f", came {each['input']!r}"
-            lines.append(wrong + _shortened(came))
-            is_variable = name.startswith(_PREFIX)
-            places.add(name and f"of the {'environment' if is_variable else 'command line'}")
-        if len(lines) > _MOST_ERRORS:
-            lines[_MOST_ERRORS:] = [f"  and {len(lines) - _MOST_ERRORS} more"]
-        place = " and ".join(sorted(places)) if all(places) else visible(source)
-        kind = model.model_config.get("title", "settings")
-        raise SettingsError(f"{kind} {place}:\n" + "\n".join(lines)) from error
-
-
-def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> str:
-    """The option or variable that a path came by, with what is below it; empty: the source."""
-    for setting, name in reversed(tuple(given.items())):
-        if f"{path}.".startswith(f"{setting}."):
-            return name + path.removeprefix(setting)
-        # It made a section where there is none; what does not fit together may be the file's.
-        if setting.startswith(f"{path}.") and error["type"] != "value_error":
-            return name
-    return ""
-
-
-def _problem_of(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
-    """The problem of a value, in our words."""
-    if error["type"] in _UNKNOWN:
-        section, _, last = path.rpartition(".")
-        if any(isinstance(part, int) for part in error["loc"]):
-            there = _names_of_entry(model, error["loc"][:-1])
-            # A variable has the whole list: an entry has none of its own.
-            before = "" if given.startswith(_PREFIX) else f"{section}."
-            near = [f"{before}{each}" for each in nearest(last, there)]
-        else:
-            there = list(names_of(model))
-            # A name may be right, and its section missing.
-            near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
-            if given.startswith(_PREFIX):
-                near = [variable_of(each) for each in near]
-        other_file = "" if given else "; is it the right file?"
-        what = "key" if "title" in model.model_config else "setting"
-        return f"there is no such {what}{did_you_mean(near) or other_file}"
-    expected = _EXPECTED.get(error["type"])
-    if expected is None:
-        return str(error["msg"]).removeprefix("Value error, ")
-    return expected.format(**error.get("ctx", {}))
-
-
-def _names_of_entry(model: Any, path: Iterable[str | int]) -> list[str]:
-    """The names of an entry in a list, such as ``strategies.0``."""
-    for name in path:
-        if isinstance(name, str):
-            kind = model.model_fields[name].annotation
-            model = (get_args(kind) or (kind,))[0]
-    return list(names_of(model))
-
-
-def names_of(model: type[BaseModel]) -> Iterator[str]:
-    """The names of all settings of a model, with those of their sections before them."""
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from (f"{name}.{each}" for each in names_of(kind))
-        elif is_dataclass(kind):
-            yield from (f"{name}.{each.name}" for each in fields(kind))
-        else:
-            yield name
-
-
-def _shortened(text: str) -> str:
-    shown = visible(text)
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}... ({len(text):,} characters)"
-
-
-def _set(values: dict[str, Any], setting: str, text: str, given: str) -> None:
-    """Sets a value by its path; ``given``: the option or variable that has it."""
-    *sections, last = setting.split(".")
-    if len(sections) > _DEEPEST:
-        raise SettingsError(f"{_shortened(given)}: expected at most {_DEEPEST} names")
-    value = _value(given, text)
-    for section in sections:
-        values = values.setdefault(section, {})
-        if not isinstance(values, dict):
-            raise SettingsError(f"{given}: {section} is no section")
-    values[last] = value
-
-
-def _value(given: str, text: str) -> Any:
-    """The value of an option or variable: what the text is in TOML, else the text itself."""
-    try:
-        values = _loaded(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        values = {}
-    except ValueError as error:
-        raise SettingsError(f"{_shortened(given)}: {error}") from error
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise SettingsError(f"{given}: expected UTF-8, came {_shortened(repr(text))}") from error
-    # A text of several lines may be a value and further keys: then it is a text.
-    return values["value"] if values.keys() == {"value"} else text

@@ -1,7 +1,7 @@
-"""The window of a run: which snapshots it audits."""
+"""The window of a run: which snapshots it audits; the times that ask for it, and the clock."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ..errors import SettingsError
 from ..schemas import CLIENT_STATES, Table
-from ..texts.shown import iso
+from ..texts.shown import in_utc, iso
 
 #: The first and the last moment that there is.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -22,7 +22,7 @@ class Window:
     ``future``: from then on a snapshot lies in the future, and is left out; None: none does.
 
     >>> window = Window.of_date(date(2026, 11, 20))
-    >>> window.last_date, str(window.end)
+    >>> window.last_date, str(window.ends)
     ('2026-11-20', '2026-11-21 00:00:00+00:00')
     """
 
@@ -37,23 +37,23 @@ class Window:
         return cls(start, _LAST if day == date.max else start + timedelta(days=1))
 
     @property
-    def end(self) -> datetime | None:
+    def ends(self) -> datetime | None:
         """The time from which on no snapshot is read, if there is one."""
-        return min((each for each in (self.until, self.future) if each is not None), default=None)
+        return min(filter(None, (self.until, self.future)), default=None)
 
     @property
     def newest_date(self) -> str | None:
         """The last date that a run of the window can be published under, if there is one."""
-        if self.end is None:
+        if self.ends is None:
             return None
         # Of the first moment that there is, its own date.
-        before = self.end - timedelta(microseconds=self.end > _FIRST)
+        before = self.ends - timedelta(microseconds=self.ends > _FIRST)
         return before.date().isoformat()
 
     @property
     def last_date(self) -> str | None:
         """The last date that it holds a part of, if it ends, and not in the future."""
-        return self.newest_date if self.end == self.until else None
+        return self.newest_date if self.ends == self.until else None
 
     @property
     def words(self) -> str:
@@ -90,8 +90,8 @@ class Window:
         holds: Any = pc.scalar(True)
         if self.since is not None:
             holds &= time >= moment(self.since)
-        if self.end is not None:
-            holds &= time < moment(self.end)
+        if self.ends is not None:
+            holds &= time < moment(self.ends)
         return holds
 
     def filter_of(self, table: Table, came: pa.Schema) -> Any:
@@ -143,3 +143,28 @@ def future_after(now: datetime, days: int) -> datetime:
     '2026-11-21T00:00:00+00:00'
     """
     return _LAST if _LAST - now < timedelta(days=days) else now + timedelta(days=days)
+
+
+def time_of(
+    option: str, text: str | None, otherwise: str = "", zone: tzinfo = UTC
+) -> datetime | None:
+    """The time that an option names, in UTC; ``zone`` is meant where none is named."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return in_utc(time if time.tzinfo else time.replace(tzinfo=zone))
+    except ValueError as error:
+        raise SettingsError(
+            f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}: write it "
+            "as 2026-11-20T10:00:00Z"
+        ) from error
+    except OverflowError as error:
+        raise SettingsError(
+            f"{option}: expected a time of the years 1 to 9999 in UTC, came {text!r}"
+        ) from error
+
+
+def now() -> datetime:
+    """The time, in UTC: nothing else reads the clock."""
+    return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""The parser: argv in, a namespace out; which options there are is in ``commands.options``."""
+"""The parser: argv in, a namespace out; which options there are is in ``console.options``."""
 
 import argparse
 import re
@@ -12,12 +12,11 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from .. import __version__
-from ..commands.options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES
 from ..config.choices import GATES, STANDARD_OUTPUT
 from ..declared.instants import is_date
 from ..errors import SettingsError
 from ..texts.shown import did_you_mean, shortened, visible
-from .other_words import meant_by
+from .options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES, meant_by
 from .output import write
 
 #: The classes of argparse: a parser, a group of its options, the result.
@@ -44,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
             names = {str(choice).lower(): str(choice) for choice in action.choices or ()}
-            near = [names[each] for each in get_close_matches(str(value).lower(), names)]
+            near = [names[name] for name in get_close_matches(str(value).lower(), names)]
             error.message += did_you_mean(meant_by(value) if action.dest == "command" else near)
             raise
 
@@ -65,12 +64,12 @@ class _Versions(argparse.Action):
 def parse_arguments(arguments: Sequence[str] | None) -> Options:
     """The options of a command; None: those of the process. SettingsError for what is not text."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    for each in given:
+    for word in given:
         try:
-            each.encode()
+            word.encode()
         except UnicodeEncodeError as error:
             # Bytes that are no UTF-8 come as halves of characters: no table can have them.
-            raise SettingsError(f"expected arguments in UTF-8, came {visible(each)}") from error
+            raise SettingsError(f"expected arguments in UTF-8, came {visible(word)}") from error
     parser = build_parser(given[0])
     command = parser.commands.get(given[0], parser)
     if command is not parser:
@@ -88,7 +87,7 @@ def _check_names(command: Parser, given: Sequence[str]) -> None:
         name = word.partition("=")[0]
         # A word with a blank is a value to argparse, and the beginning of an option the option.
         is_option = word.startswith("--") and " " not in word
-        if is_option and not any(each.startswith(name) for each in there):
+        if is_option and not any(option.startswith(name) for option in there):
             meant = did_you_mean(get_close_matches(name, there))
             command.error(f"unrecognized arguments: {word}{meant}")
 
@@ -160,8 +159,9 @@ def _add_options(command: Parser, table: str) -> None:
     ``--x`` is a flag, ``--x N`` has a value, ``--x N...`` several, ``--x N*`` comes again and
     again, ``--x {a,b} [a]`` is one of these and has a default; ``!``: it must be given. ``X`` is
     what comes without a name, if it comes. One of those with a ``|`` before them may be given, with
-    ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one list,
-    in the order in which they are given. An option that is shared has its name alone.
+    ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one list of
+    names and values, in the order in which they are given. An option that is shared has its name
+    alone.
     """
     place: OptionGroup = command
     alternatives: dict[str | None, OptionGroup] = {}
@@ -182,7 +182,7 @@ def _add_options(command: Parser, table: str) -> None:
             name = name.lower()
         elif metavar or choices:
             reader = _READERS.get(name, _READERS.get(metavar, str))
-            read = partial(_change, name) if are_changes else reader
+            read = partial(_named, name) if are_changes else reader
             given |= {"metavar": metavar, "default": default, "type": read}
         else:
             given["action"] = "store_true"
@@ -191,7 +191,7 @@ def _add_options(command: Parser, table: str) -> None:
         if are_changes:
             given["dest"] = "changes"
             if not metavar:
-                given |= {"action": "append_const", "const": name}
+                given |= {"action": "append_const", "const": (name, "")}
         if alternative:
             if required not in alternatives:
                 group = command.add_mutually_exclusive_group(required=required is not None)
@@ -201,6 +201,11 @@ def _add_options(command: Parser, table: str) -> None:
         if required:
             given["required"] = True
         place.add_argument(name, **given)
+
+
+def _named(option: str, text: str) -> tuple[str, str]:
+    """An option with its value: what a change is, its command knows."""
+    return option, text
 
 
 def date_of(text: str) -> str:
@@ -252,14 +257,14 @@ def _formed(name: str, text: str) -> Any:
 
 
 def _columns(text: str) -> list[str]:
-    names = [each.strip() for each in text.split(",")]
+    names = [name.strip() for name in text.split(",")]
     if not any(names):
         raise UsageError(f"expected names with commas between, came {text!r}")
     return list(dict.fromkeys(filter(None, names)))
 
 
 def _gates(text: str) -> list[str]:
-    gates = [each.strip() for each in text.split(",")]
+    gates = [gate.strip() for gate in text.split(",")]
     if unknown := [gate for gate in gates if gate not in GATES]:
         raise UsageError(
             f"expected some of {', '.join(GATES)} with commas between, came {unknown[0]!r}"
@@ -280,18 +285,6 @@ def seconds_of(text: str) -> float:
     if seconds > _LONGEST_SECONDS:
         raise UsageError(f"expected at most {_LONGEST_SECONDS // 86_400:,} days")
     return seconds
-
-
-def _change(option: str, text: str) -> Any:
-    """The change that an option of ``what-if`` makes with a value."""
-    from .change_options import CHANGES  # noqa: PLC0415 - it brings NumPy
-
-    try:
-        return CHANGES[option](text)
-    except ValueError as error:
-        raise UsageError(visible(str(error))) from error
-    except RecursionError as error:
-        raise UsageError("lists or tables are nested too deep") from error
 
 
 #: Readers of a value, by its option or by what follows that.

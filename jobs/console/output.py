@@ -8,8 +8,8 @@ from typing import Protocol
 
 from ..config.choices import STANDARD_OUTPUT
 from ..errors import AuditError, InputError
+from ..texts.failures import sentence_of
 from ..texts.shown import encodable, visible_lines
-from .failures import sentence_of
 from .terminal import console_on, pager, show_in_pages
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from ..config.secret_patterns import Secrets
+from ..texts.secret_patterns import Secrets
 from ..texts.shown import encodable, visible, visible_lines
 from .terminal import console_on, has_moving_cursor
 

@@ -24,6 +24,12 @@ from rebalance_core.state import GROUP_TABLE
 
 from .instants import HEARTBEAT_INTERVAL, SECOND, Instant
 
+NOT_ONLINE, RUNNING_INFO = "NOT_ONLINE", "RUNNING_INFO"
+#: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
+#: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
+OUTCOMES = "ANSWERED", NOT_ONLINE, "NO_ANSWER"
+ANSWERS_ABOUT_CLIENTS = RUNNING_INFO, "CLIENT_LOG", "REQUEST_MODE"
+
 
 class Fact(NamedTuple):
     """One fact about a record of a content: its name, and its type in the tables."""

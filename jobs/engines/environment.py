@@ -12,8 +12,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from ..console.failures import DAMAGE, advice_on_damage, one_line
 from ..errors import SparkError
+from ..texts.failures import DAMAGE, advice_on_damage, one_line
 
 #: The version from which on, and the one before which, a package runs the jobs.
 SPARK_PACKAGE = "pyspark"

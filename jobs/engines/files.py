@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
-from ..console.failures import sentence_of
 from ..errors import InputError, SettingsError
 from ..storage.location import Location, local_path
+from ..texts.failures import sentence_of
 from ..texts.shown import visible
 from .engine import MOST_BYTES, InputFile, Slice
 

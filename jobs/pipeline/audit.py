@@ -157,7 +157,7 @@ def _tell_of_future(facts: Facts, task: Task, inputs: Inputs) -> None:
     InputError where all do.
     """
     window, days = task.window, task.settings.bounds.future_days
-    if not facts.ahead or window.future is None or window.end != window.future:
+    if not facts.ahead or window.future is None or window.ends != window.future:
         return
     if window.since is None and not facts.rounds and not facts.routes_at:
         raise InputError(

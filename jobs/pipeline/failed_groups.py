@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from rebalance_core.english import count
 
-from ..console.failures import keep_stack
 from ..engines.pieces import FOR_ALL, Piece, pack_value, unpack_value
 from ..judge.observe.evaluation import Failure
+from ..texts.failures import keep_stack
 from ..texts.shown import visible
 
 _LOGGER = logging.getLogger(__name__)

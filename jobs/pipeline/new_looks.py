@@ -18,6 +18,7 @@ from rebalance_core.texts import Text
 from ..config.masking import Masking
 from ..config.settings import Settings
 from ..config.window import Window
+from ..declared.coverage import is_complete
 from ..declared.dossier import Dossier
 from ..declared.instants import Instant, to_instant
 from ..declared.kinds import (
@@ -49,7 +50,6 @@ from ..verdict.check_answers import (
     Sighting,
     kind_in_words,
 )
-from ..verdict.coverage import is_complete
 from ..verdict.gaps import OF_ROUNDS, Gap
 from .audit import fold_pieces
 from .group_audit import read_dossiers_of

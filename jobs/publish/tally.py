@@ -11,6 +11,7 @@ from rebalance_core.findings import AUDITED
 from rebalance_core.state import GROUP_TABLE
 
 from ..config.choices import SEVERITIES
+from ..declared.coverage import was_audited
 from ..declared.kinds import (
     EVENT_KINDS,
     GRADED_TABLES,
@@ -33,7 +34,6 @@ from ..schemas import (
     REPORT_TABLES,
     UNAUDITED,
 )
-from ..verdict.coverage import was_audited
 
 CountedRow = dict[str, Any]
 #: A cluster, and a consumer group of it.

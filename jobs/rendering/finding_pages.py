@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from rebalance_core.texts import Text
 
-from ..config.settings import installed_folder
+from ..config.toml_files import installed_folder
 from ..declared.kinds import KINDS, kind_of
 from ..languages.language import ENGLISH, Language
 

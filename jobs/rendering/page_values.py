@@ -24,6 +24,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE
+from ..declared.coverage import was_audited
 from ..declared.instants import FOLLOW_TIME
 from ..declared.kinds import INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
@@ -36,7 +37,6 @@ from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import PublishedRun
 from ..texts.waiting import WaitingMessages
-from ..verdict.coverage import was_audited
 from ..verdict.verdict import RunVerdict, read_verdict
 from .night import NightPicture, read_night
 from .pictures import (

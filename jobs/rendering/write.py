@@ -12,13 +12,13 @@ from rebalance_core.english import joined
 from rebalance_core.texts import Text
 
 from ..config.choices import STANDARD_OUTPUT
-from ..console.failures import sentence_of
 from ..console.output import Output, output_at
 from ..declared.kinds import Kind
 from ..errors import AuditError
 from ..languages.language import ENGLISH, Language
 from ..reports.tables import PublishedTables
 from ..storage import Location, PublishedRun, Reports
+from ..texts.failures import sentence_of
 from .chart import chart_of
 from .finding_pages import FindingPages
 from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history

@@ -9,14 +9,12 @@ import pyarrow as pa
 
 from ..schemas import RUNS
 from ..storage import PublishedRun, TableFiles
-from ..verdict.verdict import RunVerdict
 
 
-def table_of_run(published: PublishedRun, verdict: RunVerdict) -> pa.Table:
-    """The row of a run."""
+def table_of_run(published: PublishedRun, verdict: Mapping[str, Any]) -> pa.Table:
+    """The row of a run, with that of its verdict in it."""
     summary = published.summary
     window, previous = summary["window"], summary["previous"] or {}
-    of_verdict = verdict.row()
     named = ("state", "level", "sentence", "critical", "warning", "missing")
     row = {
         "date": date.fromisoformat(published.date),
@@ -24,7 +22,7 @@ def table_of_run(published: PublishedRun, verdict: RunVerdict) -> pa.Table:
         "started_at": datetime.fromisoformat(summary["started_at"]),
         "duration_seconds": summary["duration_seconds"],
         "engine": summary["engine"],
-        **{name: of_verdict[name] for name in named},
+        **{name: verdict[name] for name in named},
         **{name: time and datetime.fromisoformat(time) for name, time in window.items()},
         "previous_date": (previous and date.fromisoformat(previous["date"])) or None,
         "previous_run_id": previous.get("run_id"),

@@ -23,7 +23,7 @@ from rebalance_core.errors import near_names, nearest
 from rebalance_core.findings import AUDITED
 
 from ..config.masking import Masking
-from ..console.other_words import meant_by
+from ..console.options import meant_by
 from ..console.terminal import console_on, is_terminal
 from ..declared.kinds import SEVERITY_COLUMNS, badness
 from ..errors import SettingsError

@@ -9,12 +9,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..commands.clock import now
-from ..commands.common import time_of
 from ..config.choices import LAST_RUN
 from ..config.known_issues import KnownIssues, load_known_issues
-from ..config.settings import Settings, checked, load_settings
-from ..config.window import asked_window, future_after
+from ..config.settings import Settings, load_settings
+from ..config.toml_files import checked
+from ..config.window import asked_window, future_after, now, time_of
 from ..console.progress import Progress
 from ..declared.instants import is_date
 from ..errors import SettingsError

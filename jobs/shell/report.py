@@ -10,7 +10,6 @@ import pyarrow as pa
 from rebalance_core import Change
 from rebalance_core.errors import near_names
 
-from ..commands.batch import closing_lines
 from ..errors import InputError
 from ..judge.moment import Moment
 from ..pipeline.moment_texts import Prediction, ShellText, explain_moment, predict_moments
@@ -24,6 +23,7 @@ from ..schemas import RUNS
 from ..storage import PublishedRun, Reports
 from ..verdict.verdict import read_verdict
 from .asked import Time, time_in_utc
+from .closing import closing_lines
 
 #: The number of topics with pictures on the page in a notebook, as on that of ``report``.
 _TOP = 10
@@ -47,7 +47,7 @@ class Report(Mapping[str, pa.Table]):
 
     def __getitem__(self, name: str) -> pa.Table:
         if name == RUNS.name:
-            return table_of_run(self._published, read_verdict(self._tables))
+            return table_of_run(self._published, read_verdict(self._tables).row())
         if name not in self._published.tables:
             raise KeyError(f"no report table {name!r}: {near_names(name, self)}")
         return self._tables.read(name, declared_table(name).schema.names)

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.errors import near_names
 
 from ..audit import audit as publish_audit
-from ..console.failures import sentence_of
 from ..declared.kinds import MEMBERS_LEFT
 from ..engines.environment import sentence_of_spark
 from ..errors import AuditError, InputError, NothingToAuditError, QuarantineError, SettingsError
@@ -44,6 +43,7 @@ from ..shell import asked
 from ..shell.given_tables import as_arrow, check_named
 from ..shell.report import Report
 from ..storage import PublishedRun
+from ..texts.failures import sentence_of
 from . import dataframes, frame_inputs
 from .dataframe_rows import Names, prepared
 from .schemas import spark_schema

@@ -119,8 +119,8 @@ def _in_window(table: Table, rows: DataFrame, window: Window, age: int) -> DataF
     within = F.lit(True)
     if bounds.since is not None:
         within &= time >= moment(bounds.since)
-    if bounds.end is not None:
-        within &= time < moment(bounds.end)
+    if bounds.ends is not None:
+        within &= time < moment(bounds.ends)
     return rows.where(within | is_in)
 
 
@@ -321,7 +321,7 @@ def of_days(table: Table, rows: DataFrame, window: Window, route_max_age_seconds
     if day_column is None or window == _ALL or not is_of_rounds:
         return rows
     bounds = window_of(table, window, route_max_age_seconds)
-    is_in = _between(day_column, bounds.since, bounds.end)
+    is_in = _between(day_column, bounds.since, bounds.ends)
     if window.future is not None:
         is_in |= _between(day_column, window.future, None)
     return rows.where(is_in | day_column.isNull() | ~day_column.rlike(_IS_DAY))

@@ -28,7 +28,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
-from ..console.failures import one_line
 from ..engines import batches
 from ..engines.engine import (
     MOST_BYTES,
@@ -50,6 +49,7 @@ from ..engines.files import (
 from ..engines.pieces import Piece
 from ..errors import InputError, SparkError
 from ..storage import Location
+from ..texts.failures import one_line
 from ..texts.shown import visible
 from .functions import recompute_allocations
 from .session import unnoticed

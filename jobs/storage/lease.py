@@ -24,8 +24,8 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
-from ..console.failures import sentence_of
 from ..errors import LeaseError
+from ..texts.failures import sentence_of
 from ..texts.shown import visible
 from . import disk
 from .location import Location

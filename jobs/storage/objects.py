@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from ..console.failures import one_line
+from ..texts.failures import one_line
 from .aws import S3Access
 
 _LOGGER = logging.getLogger(__name__)

@@ -26,8 +26,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from ..console.failures import sentence_of
 from ..errors import DamagedError, LeaseError
+from ..texts.failures import sentence_of
 from .lease import claimed_runs, lease
 from .location import Location
 from .manifest import TableFiles, sealed, unsealed

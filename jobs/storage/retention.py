@@ -22,9 +22,9 @@ import pyarrow.fs as pafs
 from rebalance_core.english import count
 from rebalance_core.grouping import grouped
 
-from ..console.failures import sentence_of
 from ..declared.instants import is_date
 from ..errors import LeaseError
+from ..texts.failures import sentence_of
 from . import disk
 from .location import Location
 from .publication import AT_WORK, SNAPSHOTS, Publication, began

@@ -22,6 +22,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE, SEVERITIES
+from ..declared.coverage import action_of, is_complete
 from ..declared.kinds import (
     COMPUTED_NOT_HELD,
     CRITICAL,
@@ -41,7 +42,6 @@ from ..reports.tables import PLACE, Place, Tables, place_of
 from ..reports.words import in_words
 from ..schemas import GAPS, PROBLEMS, UNAUDITED, VERDICT
 from ..texts.waiting import COLUMNS, WaitingMessages
-from .coverage import action_of, is_complete
 from .gaps import LEFT_OPEN, UNAUDITED_TOPICS, Gap, time_text
 
 #: The states of a run.

@@ -11,7 +11,6 @@ import pytest
 from jobs.cli import main
 from jobs.collect.collect_options import CollectOptions
 from jobs.commands import check as command
-from jobs.commands import live
 from jobs.errors import SettingsError
 from tests.collect.test_collector import servers
 from tests.support.remote_cluster import RemoteCluster
@@ -64,7 +63,7 @@ def check(
 ) -> Iterator[Check]:
     """A check of G, of which there is a report; nothing of it is left on the disk."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(live, "_LIVE_APART", 0.25)
+    monkeypatch.setattr(command, "_LIVE_APART", 0.5)
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))

@@ -282,7 +282,7 @@ def table(output: Path, name: str, capsys: Any) -> list[dict[str, Any]]:
 def test_live_gives_a_first_verdict_and_a_second_one(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.commands.live._LIVE_APART", 0.5)
+    monkeypatch.setattr("jobs.commands.check._LIVE_APART", 1.0)
     slow = [0.3]
 
     def collect(*arguments: Any) -> CollectOptions:
@@ -290,7 +290,7 @@ def test_live_gives_a_first_verdict_and_a_second_one(
         time.sleep(slow.pop() if slow else 0)
         return collect_from(*arguments)
 
-    monkeypatch.setattr("jobs.commands.live.collect_from", collect)
+    monkeypatch.setattr("jobs.commands.check.collect_from", collect)
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
     namesrvs = ("127.0.0.1:9876", "127.0.0.1:9877")
     # What a file for a loop says of rounds does not count here.

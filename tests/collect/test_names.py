@@ -22,7 +22,7 @@ from jobs import __main__ as console
 from jobs import cli
 from jobs.collect.collect_options import namesrvs_of
 from jobs.collect.frames import ACCESS_KEY, SECRET_KEY
-from jobs.commands import live
+from jobs.commands import check
 from tests.collect.test_collector import ROOT, lines_of, servers
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Answering, Manners, Replay, answer_frame, error, in_thread
@@ -237,8 +237,8 @@ def test_rounds_of_live_are_ten_seconds_apart(
     waited: list[float] = []
     asked: list[dict[str, Any]] = []
     options = SimpleNamespace(settling_seconds=0)
-    monkeypatch.setattr(live, "collect_from", lambda _, given: asked.append(given) or options)
-    monkeypatch.setattr(live, "_judge", lambda *_: 0)
+    monkeypatch.setattr(check, "collect_from", lambda _, given: asked.append(given) or options)
+    monkeypatch.setattr(check, "_judge", lambda *_: 0)
     monkeypatch.setattr("time.sleep", waited.append)
     arguments = ["live", "--namesrv", "a:1", "--output", str(tmp_path)]
     for watch, every, seconds in (("2", 10.0, 5.0), ("30s", 10.0, 25.0), ("3m", 30.0, 165.0)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.console.change_options import CHANGES
+from jobs.commands.explain import CHANGES
 from rebalance_core import (
     AllocationError,
     ChangeError,

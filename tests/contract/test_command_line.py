@@ -16,9 +16,9 @@ import jobs
 from jobs import __main__ as console
 from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, is_closed
+from jobs.commands.engine_choice import Choice
 from jobs.declared.kinds import QUEUE_FINDINGS
 from jobs.errors import QuarantineError
-from jobs.pipeline.engine_choice import Choice
 from jobs.pipeline.ingest import IngestCounts
 from jobs.publish.run import Task
 from jobs.storage import PublishedRun
@@ -77,10 +77,7 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["audit", "--date", "2026-02-30", "--snapshots", "s", "--reports", "r"], 2, "--date: exp"),
         # One form of a date, wherever one is asked for.
         (["audit", "--date", "20261120", *TO_R], 2, "--date: expected a date as YYYY-MM-DD"),
-        (["audit", "--date", "2026-W47-5", *TO_R], 2, "--date: expected a date as YYYY-MM-DD"),
         (["show", "summary", "--date", "yesterday"], 2, "expected a date as YYYY-MM-DD, came 'yes"),
-        (["report", "--date", "2026-13-01"], 2, "came '2026-13-01'"),
-        (["alert", "--date", "20261120"], 2, "came '20261120'"),
         (["report", "--nights", "3", "--date", "2026-11-20\n"], 2, r"came '2026-11-20\n'"),
         (["report", "--nights", "0"], 2, "expected a number of nights, 1 to 999, came '0'"),
         # What has several files does not go to standard output, nor into a folder of that name.
@@ -92,9 +89,7 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["collect", "--dumps", "-"], 2, "--dumps: expected a folder"),
         (["completion", "tcsh"], 2, "invalid choice"),
         (["audit", "--reports", "r"], 2, "expected --snapshots"),
-        (["audit", "--snapshots", "s"], 2, "expected --reports"),
         (["ingest", "--snapshots", "s"], 2, "expected --dumps"),
-        (["run", "--output", "o"], 2, "expected --dumps"),
         (["run", "--dumps", "d"], 2, "--output"),
         (["audit", "--settings", "nowhere.toml"], 2, "nowhere.toml"),
         (["show", "orphaned_queues"], 2, "expected --reports"),
@@ -104,13 +99,10 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["report", "--reports", "r", "--format", "pdf"], 2, "invalid choice"),
         (["report", "--set", "paths.finding_pages=javascript:x"], 2, "finding_pages"),
         (["alert"], 2, "expected --reports"),
-        (["walk"], 2, "invalid choice"),
         (["show", "t", "--columns", ""], 2, "expected names with commas between, came ''"),
-        (["show", "t", "--columns", ", "], 2, "--columns: expected names with commas between"),
         (["show", "t", "--zzz", "3"], 2, "--zzz; rebalance-audit show --help lists"),
         (["run", "--dumps", "d", "--output", "o", "--workers", "0"], 2, "1 to 999, came '0'"),
         (["run", "--dumps", "d", "--output", "o", "--engine", "sparc"], 2, "did you mean spark?"),
-        (["run", "--dumps", "d", "--output", "o", "--since", "noon"], 2, "as ISO 8601, or last"),
         (["audit", *TO_R, "--since", "2026-11-22", "--until", "2026-1"], 2, "--until: expected a"),
         (
             ["audit", "--since", "2026-11-22", "--until", "2026-11-21"],
@@ -118,8 +110,6 @@ def test_a_date_or_times_or_where_the_last_run_ended(
             "2026-11-22T00:00:00.000Z and 2026-11-",
         ),
         (["audit", *TO_R, "--known-issues", "none.toml"], 2, "none.toml cannot be read: No such"),
-        (["audit", *TO_R, "--set", "a.b"], 2, "--set: expected a.b=c, came 'a.b'"),
-        (["audit", *TO_R, "--set", "persistence_seconds=-5"], 2, "expected 0 or more, came -5"),
         (["audit", *TO_R, "--set", "alerts.service=SLAK"], 2, "came 'SLAK'"),
         (["explain", "--snapshots", "s", *OF_GT, "--at", "noon"], 2, "--at: expected a t"),
         (["explain", "--snapshots", "s", *OF_GT], 3, "snapshot tables that ingest or run"),
@@ -131,7 +121,6 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["prune", "--reports", "r", "--keep", "-1"], 2, "such as 90d or 12w, came '-1'"),
         (["report", "--reports", "r", "--language", "fr"], 2, "choose from 'en', 'zh'"),
         (["init"], 2, "expected --namesrv or --dumps, or an answer on a terminal"),
-        (["runn"], 2, "did you mean run"),
         (["shw"], 2, "invalid choice: 'shw' (choose from "),
         (["shw"], 2, ": did you mean show?"),
         (["nights"], 2, ": did you mean report --nights 30?"),

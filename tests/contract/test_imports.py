@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.commands.options import COMMANDS
+from jobs.console.options import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 #: The steps of the work, and what each may use of the others: words that both sides share.
@@ -39,6 +39,8 @@ STEPS = {
 #: signature, for whoever checks types.
 ON_SPARK = "spark/"
 FOR_TYPES = {"api.py"}
+#: What spark-submit starts, by the names of the installed package; what stands for itself.
+ENTRIES = ("alert", "ingest", "report", "airflow", "jre")
 STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 
 
@@ -81,6 +83,84 @@ def test_the_core_imports_the_standard_library_and_numpy_alone(path: Path) -> No
         allowed |= {"datetime"}
     for name in imports(path):
         assert name.split(".")[0] in allowed | {"numpy", "rebalance_core"}, name
+
+
+def packages(text: str) -> list[str]:
+    """The packages and modules that a sentence of ARCHITECTURE.md names, in its order."""
+    found = re.search(text + r"((?:\s*`\w+`,?)+)\.", (ROOT / "ARCHITECTURE.md").read_text())
+    assert found, text
+    return re.findall(r"\w+", found[1])
+
+
+#: Those of all, each of which imports what stands before it, and the floors of two of them.
+ORDER = packages("Imports go one way, each of these to those before it:")
+FLOORS = {"judge": packages("Within `judge`:"), "rebalance_core": ["strategies"]}
+#: Imports that go up all the same, each with its reason.
+UPWARDS = {
+    ("console", ""): "the version stands in the package itself, for the zip of spark-submit",
+    ("alerts", ""): "as above",
+    ("rendering", ""): "as above",
+}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of the project that a module imports, wherever in it."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom):
+            base = _absolute(node, path)
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            modules_there = {name for name in names if is_module(name)}
+            found |= modules_there or {base}
+    return {name for name in found if name.split(".")[0] in ("jobs", "rebalance_core")}
+
+
+def is_module(name: str) -> bool:
+    path = ROOT / Path(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def place_of(name: str) -> str:
+    """The package, or the module beside the packages, that a name from the top is in."""
+    top, *below = name.split(".")
+    return top if top == "rebalance_core" else "".join(below[:1])
+
+
+def test_imports_go_down_only() -> None:
+    """Every package has its place in the order, so that there is no circle either."""
+    upwards, places = set(), set()
+    for path in [*modules("rebalance_core"), *modules("jobs")]:
+        own = place_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        if own in ("__init__", "__main__", *ENTRIES):
+            continue
+        places.add(own)
+        for name in imported_modules(path):
+            there = place_of(name)
+            if there != own and (not there or ORDER.index(there) > ORDER.index(own)):
+                upwards.add((own, there))
+    assert places == set(ORDER)
+    assert upwards <= UPWARDS.keys(), upwards - UPWARDS.keys()
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_floors_of_a_package_import_those_below(package: str) -> None:
+    """What lies beside the floors is above all of them, or below: then it imports none."""
+    floors, folder = FLOORS[package], "jobs/judge" if package == "judge" else package
+    below = set()
+    for path in modules(folder):
+        within = path.relative_to(ROOT / folder).parts
+        floor = within[0] if len(within) > 1 else ""
+        for name in imported_modules(path):
+            prefix = folder.replace("/", ".") + "."
+            if floor and name.startswith(prefix):
+                there = name.removeprefix(prefix).split(".")[0]
+                if there not in floors:
+                    below.add(there)
+                else:
+                    assert floors.index(there) <= floors.index(floor), f"{path}: {name}"
+    for module in below:
+        used = imported_modules(ROOT / folder / f"{module}.py")
+        assert not {name for name in used for floor in floors if f".{floor}." in f"{name}."}, module
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -316,7 +396,7 @@ def test_the_clock_is_read_in_one_place() -> None:
         if any(text in path.read_text() for text in ("datetime.now", "time.time(", "utcnow"))
     }
     # The DAG asks how old the dumps are.
-    assert readers == {"clock.py", "__init__.py"}
+    assert readers == {"window.py", "dag.py"}
 
 
 def test_the_dag_imports_nothing_of_the_project() -> None:

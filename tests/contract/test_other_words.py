@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.commands.options import COMMANDS
 from jobs.console.arguments import parse_arguments
-from jobs.console.other_words import _TABLES, _WORDS, _WORDS_OF, meant_by
+from jobs.console.options import _TABLES, _WORDS, _WORDS_OF, COMMANDS, meant_by
 from jobs.schemas import REPORT_TABLES
 
 TABLES = {table.name for table in REPORT_TABLES}

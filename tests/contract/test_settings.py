@@ -16,17 +16,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from jobs.collect.collect_options import CollectOptions
 from jobs.config.bounds import Bounds
 from jobs.config.choices import DEFAULT_SETTINGS
-from jobs.config.settings import (
-    Section,
-    Settings,
-    checked,
-    find_settings,
-    load_settings,
-    names_of,
-    source_of,
-    variable_of,
-    variables_of,
-)
+from jobs.config.settings import Settings, find_settings, load_settings, variables_of
+from jobs.config.toml_files import Section, checked, names_of, source_of, variable_of
 from jobs.errors import SettingsError
 from tests.support.truth import SAMPLE_SETTINGS
 
@@ -272,7 +263,7 @@ def test_an_installed_wheel_reads_the_settings_that_it_brought(
 ) -> None:
     """Whoever changes them there expects it; a wheel has nothing beside its packages."""
     monkeypatch.setattr(
-        "jobs.config.settings.__file__", str(here / "site" / "jobs" / "config" / "settings.py")
+        "jobs.config.toml_files.__file__", str(here / "site" / "jobs" / "config" / "toml_files.py")
     )
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(here / name))
     assert source_of(None, DEFAULT_SETTINGS) is None

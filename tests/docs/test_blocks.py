@@ -171,11 +171,14 @@ _RUN = {"sh": _run_shell, "python": _run_python}
 
 
 def _session(page: Path) -> Any:
-    """A page with what it needs: Spark, where a block of it has a session."""
+    """A page with what it needs: Spark, where a block of it has a session.
+
+    The guides in Chinese have the commands of the English ones, and take as long again.
+    """
     run = [block for block in blocks(page) if block.not_run is None]
-    marks = [pytest.mark.e2e]
+    marks = [pytest.mark.e2e, *([pytest.mark.house] if TRANSLATED in page.parents else [])]
     if any(block.language == "python" and re.search(r"\bspark\b", block.text) for block in run):
-        marks.append(pytest.mark.spark)
+        marks += [pytest.mark.spark, pytest.mark.house]
     return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
 

@@ -42,6 +42,7 @@ def test_a_second_run_publishes_the_same_rows_clears_what_was_left_and_may_fail_
     assert (reports / "_replaced" / "dt=2026-11-21" / first.published["run_id"]).is_dir()
 
 
+@pytest.mark.house
 @pytest.mark.spark
 def test_the_session_that_the_command_starts_finds_what_one_process_finds(
     tmp_path: Path, run_command: Run, sample_output: Path, settings_file: str

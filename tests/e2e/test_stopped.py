@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.conftest import ALL_DUMPS
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.house]
 
 #: Longer than any of these commands takes on a machine that is busy.
 _LONGEST_SECONDS = 300
@@ -76,7 +76,6 @@ def last_line(process: subprocess.Popen[str]) -> str:
     return said.splitlines()[-1]
 
 
-@pytest.mark.house
 @pytest.mark.parametrize(
     ("signal_number", "to_all", "code", "said"),
     [
@@ -117,7 +116,6 @@ def test_a_worker_that_is_killed_is_named_and_the_stack_is_kept(
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.house
 def test_a_java_that_is_killed_is_named(start: Start) -> None:
     running = start("--engine", "spark")
     wait_for_a_line(running, "records, ")
@@ -127,14 +125,12 @@ def test_a_java_that_is_killed_is_named(start: Start) -> None:
     assert running.returncode == 4
 
 
-@pytest.mark.house
 def test_a_folder_for_temporary_files_that_spark_cannot_write_to_is_named(start: Start) -> None:
     running = start("--engine", "spark", "--quiet", SPARK_LOCAL_DIRS="/proc/none")
     assert "set SPARK_LOCAL_DIRS to one with room" in last_line(running)
     assert running.returncode == 4
 
 
-@pytest.mark.house
 def test_workers_without_a_python_are_named(start: Start) -> None:
     running = start("--engine", "spark", "--quiet", PYSPARK_PYTHON="/nowhere/python")
     assert "the workers cannot run /nowhere/python: set PYSPARK_PYTHON" in last_line(running)

@@ -119,7 +119,7 @@ def settings(settings_file: str) -> Settings:
     return load_settings(settings_file)
 
 
-@pytest.mark.parametrize("source", ["dumps", "tables"])
+@pytest.mark.parametrize("source", ["dumps", pytest.param("tables", marks=pytest.mark.house)])
 def test_every_moment_is_answered_with_what_was_published_of_it(
     sample_output: Path, sample: PublishedReports, settings: Settings, source: str
 ) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from jobs.config import settings
 from jobs.config.known_issues import KnownIssues
 from jobs.config.settings import Settings, load_settings
+from jobs.config.toml_files import checked, parse_toml
 from jobs.errors import SettingsError
 from tests.fuzz.mutations import ODD_TEXTS, ODD_VALUES, changed_text, changed_texts
 
@@ -110,7 +111,7 @@ def test_any_file_of_settings_holds_or_is_refused(text: str) -> None:
 
 def entries(text: str) -> KnownIssues:
     source = "known_issues.toml"
-    return settings.checked(KnownIssues, source, settings.parse_toml(source, text))
+    return checked(KnownIssues, source, parse_toml(source, text))
 
 
 @given(changed_texts([KNOWN_ISSUES]))

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pyarrow.lib import ArrowInvalid
 
-from jobs.console.failures import is_of_the_machine, sentence_of
 from jobs.engines.environment import sentence_of_spark
 from jobs.errors import stop_before
+from jobs.texts.failures import is_of_the_machine, sentence_of
 
 
 @pytest.mark.parametrize(

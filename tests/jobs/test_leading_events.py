@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from jobs.alerts.message import make_message, problems_to_send, read_digest
-from jobs.commands.batch import what_happened
 from jobs.config.settings import Alerts
 from jobs.languages.language import ENGLISH, language
 from jobs.languages.translated_rows import texts_of
@@ -15,6 +14,7 @@ from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import build_report
 from jobs.reports.leading_events import leading_events
 from jobs.reports.tables import PublishedTables
+from jobs.shell.closing import what_happened
 from jobs.storage import Location, Reports
 from rebalance_core.texts import Text
 from tests.support.published import RowTables, published

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.config.masking import Masking, is_masked, shows_secret
-from jobs.config.secret_patterns import DEFAULT_PATTERNS
+from jobs.texts.secret_patterns import DEFAULT_PATTERNS
 from rebalance_core.texts import Text
 
 MASKING = Masking()

@@ -38,7 +38,7 @@ IN_ENGLISH = (
     "jobs/commands/",
     "jobs/alerts/alerting.py",
     "jobs/pipeline/ingest.py",
-    "jobs/pipeline/plan.py",
+    "jobs/shell/closing.py",
     "jobs/console/progress.py",
     "jobs/reports/ending.py",
     "jobs/reports/one_group.py",

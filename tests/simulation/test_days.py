@@ -13,8 +13,13 @@ from tests.simulation.truth import length
 from tests.simulation.world import GROUP
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("minutes", "hours"), [(1, 4), (2, 4), (5, 10), (15, 24)])
+@pytest.mark.parametrize(
+    ("minutes", "hours"),
+    [
+        pytest.param(5, 3, marks=pytest.mark.long),
+        *(pytest.param(*day, marks=pytest.mark.house) for day in ((1, 4), (2, 4), (15, 24))),
+    ],
+)
 def test_a_healthy_day_is_well_however_often_rounds_come(
     minutes: int, hours: int, tmp_path: Path
 ) -> None:
@@ -24,7 +29,7 @@ def test_a_healthy_day_is_well_however_often_rounds_come(
     assert not verdict.unread
 
 
-@pytest.mark.long
+@pytest.mark.house
 def test_of_a_day_with_faults_each_is_found_where_it_is(tmp_path: Path) -> None:
     groups = len(FAULTS) + 1
     verdict = run_day("faults", 1, tmp_path, hours=2, groups=groups, every=MINUTE, faults=True)

@@ -45,7 +45,7 @@ BY_LISTS_ALONE = {
 NOT_EVENTS = {"behind_proxy", "vm_deploys_in_coarse_rounds"}
 QUICK = {"healthy", "rolling_deploy", "unreachable_broker", "subscriptions_differ_lists_only"}
 EVENTS = [
-    pytest.param(name, marks=[] if name in QUICK else pytest.mark.long)
+    pytest.param(name, marks=[] if name in QUICK else pytest.mark.house)
     for name in SITUATIONS
     if name not in BY_LISTS_ALONE | NOT_EVENTS
 ]
@@ -122,19 +122,17 @@ def heard(rows: list[Row]) -> Callable[[Fleet], None]:
     return listen
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "reconnecting",
-        pytest.param("three_deploys", marks=pytest.mark.long),
-        pytest.param("stateful_set_silent", marks=pytest.mark.long),
-        pytest.param("rolling_silent", marks=pytest.mark.long),
-        pytest.param("many_ghosts", marks=pytest.mark.long),
-        pytest.param("two_processes_with_one_id", marks=pytest.mark.long),
-        pytest.param("unreachable_broker", marks=pytest.mark.long),
-    ],
+#: Of each there are two fleets.
+HEARD = (
+    *("three_deploys", "stateful_set_silent", "rolling_silent", "many_ghosts"),
+    *("two_processes_with_one_id", "unreachable_broker"),
 )
-@pytest.mark.parametrize("seed", [3, 4])
+
+
+@pytest.mark.parametrize(
+    "name", ["reconnecting", *(pytest.param(name, marks=pytest.mark.house) for name in HEARD)]
+)
+@pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.house)])
 def test_heartbeats_show_what_a_collector_was_given(name: str, seed: int, tmp_path: Path) -> None:
     rows: list[Row] = []
     tables = tables_of(draw_fleet(name, [SITUATIONS[name], heard(rows)], seed), tmp_path)

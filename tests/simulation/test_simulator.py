@@ -18,6 +18,8 @@ from tests.simulation.situations import MIXES, SITUATIONS
 from tests.simulation.truth import length
 from tests.simulation.world import RETRY, World
 
+pytestmark = pytest.mark.house
+
 
 def world_of(*broker_names: str, queues: int = 2) -> World:
     world = World(dice_of(1), dice_of(2), Clock())

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.fs as pafs
 import pytest
 
-from jobs.console.failures import sentence_of
 from jobs.errors import InputError
 from jobs.storage import Location
 from jobs.storage import location as module
+from jobs.texts.failures import sentence_of
 
 
 class LikeHdfs:

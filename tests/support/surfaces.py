@@ -19,12 +19,13 @@ import yaml
 from jobs.alerts.alerting import Sender, alert
 from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
-from jobs.commands.batch import closing_lines, is_closed
+from jobs.commands.batch import is_closed
 from jobs.config.choices import GATES
 from jobs.config.settings import Alerts, Settings
 from jobs.rendering.nights import read_history
 from jobs.rendering.write import Look, report_text
 from jobs.reports.tables import PublishedTables
+from jobs.shell.closing import closing_lines
 from jobs.shell.report import Report
 from jobs.storage import Location, PublishedRun, Reports
 from tests.support.promql import Exposed

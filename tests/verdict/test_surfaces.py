@@ -17,13 +17,13 @@ import pytest
 
 from jobs.config.choices import GATES
 from jobs.config.known_issues import KNOWN_KINDS
+from jobs.declared.coverage import ACTIONS, COMPLETE
 from jobs.declared.instants import to_instant
 from jobs.declared.kinds import FAULTS, KINDS, QUEUE_FINDINGS
 from jobs.reports.problems import read_problems
 from jobs.reports.tables import PublishedTables
 from jobs.schemas import VERDICT
 from jobs.storage import Location, Reports
-from jobs.verdict.coverage import ACTIONS, COMPLETE
 from jobs.verdict.gaps import GAPS, Gap, packed
 from rebalance_core import findings as core
 from rebalance_core.texts import Text

@@ -29,11 +29,11 @@ from rebalance_core.strategy_rules import overridden
 from rebalance_core.texts import Text
 from rebalance_core.views import possible_views, readable_queues
 
-from ...console.failures import is_of_the_machine, sentence_of
 from ...declared.contents import MEMBER_FACTS
 from ...declared.dossier import Broker
 from ...engines.pieces import in_parts, pack_value, unpack_value
 from ...schemas import NO_ANSWER, NOT_ONLINE
+from ...texts.failures import is_of_the_machine, sentence_of
 from .core_verdict import AllocationRows, FoundQueue, Verdict, allocation_rows
 from .situations import TopicSituation
 

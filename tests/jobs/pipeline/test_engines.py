@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from jobs.commands import engine_choice
+from jobs.commands.engine_choice import check_input, choose_engine
 from jobs.config.choices import AUTO, LOCAL, SPARK
 from jobs.console.progress import Progress
 from jobs.errors import InputError, SettingsError
-from jobs.pipeline import engine_choice
-from jobs.pipeline.engine_choice import check_input, choose_engine
 from jobs.schemas import HEARTBEATS, Table
 from jobs.storage import Location
 from tests.support.runs import ingest_locally

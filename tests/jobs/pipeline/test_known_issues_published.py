@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from jobs.commands.batch import expired_known_issues, is_closed, sum_up
+from jobs.commands.batch import expired_known_issues, is_closed
 from jobs.config.known_issues import KnownIssue, KnownIssues
 from jobs.config.window import Window
 from jobs.reports.tables import PublishedTables
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
+from jobs.shell.closing import sum_up
 from jobs.storage import Location, PublishedRun, Reports
 from jobs.verdict.verdict import read_verdict
 from tests.support.reports import PublishedReports

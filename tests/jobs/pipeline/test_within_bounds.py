@@ -143,4 +143,4 @@ def test_an_end_in_the_future_is_no_end_that_gives_the_reports_their_date() -> N
     assert Window(until=_NOW, future=future).newest_date == "2026-11-30"
     later = replace(Window(until=_NOW + timedelta(days=400)), future=future)
     assert later.last_date is None
-    assert (later.end, later.newest_date) == (future, "2026-12-01")
+    assert (later.ends, later.newest_date) == (future, "2026-12-01")

@@ -12,8 +12,8 @@ import tempfile
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
-from ..config.secret_patterns import Secrets
-from ..texts.shown import shortened, visible
+from .secret_patterns import Secrets
+from .shown import shortened, visible
 
 #: Remedies by errno.
 _REMEDIES = {
@@ -105,7 +105,7 @@ def advice_on_damage(text: str) -> str:
 
 
 def _system_sentence(error: OSError) -> str:
-    names = [visible(str(each)) for each in (error.filename, error.filename2) if each is not None]
+    names = [visible(str(name)) for name in (error.filename, error.filename2) if name is not None]
     # PyArrow has the name of the file in its message alone.
     what = ": ".join([error.strerror or "", *names]) if names else _arrow_sentence(str(error))
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -13,6 +13,7 @@ from ..engines.environment import check_packages
 from ..engines.files import list_local_files, no_dumps
 from ..engines.local import LocalEngine
 from ..errors import SettingsError
+from ..pipeline.inputs import require_tables
 from ..schemas import SNAPSHOT_TABLES
 from ..storage import Location, Snapshots
 
@@ -108,8 +109,6 @@ def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
     """
     if dumps is None:
         if snapshots.is_local:
-            from .inputs import require_tables  # noqa: PLC0415 - only what is used
-
             require_tables(Snapshots.open(snapshots))
     elif list_local_files(dumps) == []:
         raise no_dumps(dumps)

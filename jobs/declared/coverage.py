@@ -9,7 +9,7 @@ from typing import Any
 from rebalance_core import findings
 from rebalance_core.texts import Text
 
-from ..declared.kinds import AUDIT_FAILED, NO_GROUP
+from .kinds import AUDIT_FAILED, NO_GROUP
 
 #: Nothing is missing with these: the topic was audited, or there is nothing to audit. Members read
 #: all queues, choose their queues themselves, let the broker divide them, or do not subscribe.
