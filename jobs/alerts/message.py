@@ -31,7 +31,7 @@ from ..reports.words import begin
 from ..storage import PublishedRun
 from ..texts.shown import share_in_words, visible
 from ..texts.waiting import WaitingMessages
-from ..verdict.coverage import is_complete
+from ..verdict.gaps import is_complete
 from ..verdict.verdict import WELL, RunVerdict, read_verdict
 from .delivered import Delivered, DeliveredFinding
 

@@ -24,8 +24,7 @@ from ..reports.problems import Standing
 from ..reports.tables import PublishedTables
 from ..texts.shown import visible
 from ..texts.waiting import WaitingMessages
-from ..verdict.coverage import ACTIONS
-from ..verdict.gaps import GAPS
+from ..verdict.gaps import ACTIONS, GAPS
 from ..verdict.verdict import STATES, RunVerdict
 from .message import Digest
 

@@ -25,7 +25,6 @@ from ..languages.language import Language
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, with_times_there
-from ..pipeline.steps import STEPS
 from ..publish.run import Run, Task
 from ..reports.commands import option
 from ..reports.ending import ending_lines
@@ -41,6 +40,10 @@ from ..verdict.verdict import RunVerdict, read_verdict
 from . import common
 from .clock import now
 
+_INGEST = ("records", "snapshot tables", "check of the tables")
+_AUDIT = ("groups", "findings", "report tables", "check of the reports")
+#: The steps of each command as its progress counts them, in their order.
+STEPS = {"ingest": _INGEST, "audit": _AUDIT, "run": _INGEST + _AUDIT}
 #: The most sentences on what is missing that are shown after a run.
 _MOST_MISSING = 5
 _MOST_EVENTS = 3

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from ..declared.kinds import FINDING_KINDS
-from ..verdict.coverage import ACTIONS
+from ..verdict.gaps import ACTIONS
 from .choices import DEFAULT_KNOWN_ISSUES
 from .settings import NamePattern, Section, WholeNumber, checked, find_text, parse_toml, read_text
 

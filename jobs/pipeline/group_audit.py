@@ -13,6 +13,7 @@ from rebalance_core.grouping import grouped
 
 from ..declared.dossier import Dossier, EarlierFinding
 from ..engines.pieces import (
+    FOR_ALL,
     Piece,
     all_values,
     in_parts,
@@ -46,8 +47,7 @@ from ..judge.rules.case import Case
 from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems
 from ..schemas import ALLOCATIONS, REPORT_TABLES
-from .failed_groups import pack_failures
-from .refused_events import REASON, TimesShown, pack_times
+from .gathered import FAILED, REASON, TIMES, TimesShown
 
 #: The piece with the open findings of the run before, of a shard.
 EARLIER = "earlier"
@@ -222,8 +222,9 @@ class GroupAudit:
             for name, rows in self._tables(part, failures):
                 yield from pack_rows(groups.number, name, rows)
             part.clear()
-        yield from pack_failures(failures.values())
-        yield from pack_times(groups.times)
+        for kind, value in ((FAILED, list(failures.values())), (TIMES, groups.times)):
+            if value:
+                yield pack_value(FOR_ALL, kind, value)
 
     def _tables(
         self,

@@ -33,9 +33,9 @@ from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
 from ..texts.shown import visible
 from ..verdict.gaps import Gap, packed
-from ..verdict.left_out import LeftOutRounds, packed_left_out
+from ..verdict.reach import LeftOutRounds, packed_left_out
+from .inputs import ClusterRounds, packed_clusters
 from .lost_lines import losses, too_much
-from .terms_of_settings import ClusterRounds, packed_clusters
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000

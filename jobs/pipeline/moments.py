@@ -34,8 +34,7 @@ from ..storage import Location, Snapshots
 from .audit import FoldResult, fold_pieces
 from .group_audit import GroupAudit, Shard
 from .ingest import read_dumps
-from .inputs import Inputs
-from .terms_of_settings import packed_clusters, strategy_rules, terms_of
+from .inputs import Inputs, packed_clusters, strategy_rules, terms_of
 
 #: All snapshots, and no known issue.
 ALL, NONE_KNOWN = Window(), KnownIssues()

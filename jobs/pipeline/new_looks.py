@@ -35,7 +35,7 @@ from ..engines.local import LocalEngine
 from ..judge.observe.routes import queues_of, readable
 from ..judge.result.statuses import BY_OFFSETS
 from ..languages.translated_rows import TEXTS, with_texts
-from ..publish.gone import BROKERS, NAMESERVERS
+from ..publish.earlier import BROKERS, NAMESERVERS
 from ..reports.finding_rows import FindingRow, counted_rows, read_rows
 from ..reports.tables import Place, Tables, by_place
 from ..reports.words import in_words
@@ -49,8 +49,7 @@ from ..verdict.check_answers import (
     Sighting,
     kind_in_words,
 )
-from ..verdict.coverage import is_complete
-from ..verdict.gaps import OF_ROUNDS, Gap
+from ..verdict.gaps import OF_ROUNDS, Gap, is_complete
 from .audit import fold_pieces
 from .group_audit import read_dossiers_of
 from .inputs import Inputs

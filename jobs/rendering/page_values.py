@@ -36,7 +36,7 @@ from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import PublishedRun
 from ..texts.waiting import WaitingMessages
-from ..verdict.coverage import was_audited
+from ..verdict.gaps import was_audited
 from ..verdict.verdict import RunVerdict, read_verdict
 from .night import NightPicture, read_night
 from .pictures import (

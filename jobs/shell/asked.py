@@ -1,13 +1,17 @@
 """A request for an audit from Python, checked before anything runs -> the task of a run."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date as Date
 from datetime import datetime
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from rebalance_core.errors import near_names
 
 from ..commands.clock import now
 from ..commands.common import time_of
@@ -17,8 +21,9 @@ from ..config.settings import Settings, checked, load_settings
 from ..config.window import asked_window, future_after
 from ..console.progress import Progress
 from ..declared.instants import is_date
-from ..errors import SettingsError
+from ..errors import InputError, SettingsError
 from ..publish.run import Run, Task
+from ..schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
 from ..storage import Location, ReportHistory, Reports, new_run_id
 
 GivenSettings = Settings | Mapping[str, Any] | str | Path | None
@@ -126,3 +131,35 @@ def temporary_folder() -> Iterator[Location]:
     except BaseException:
         folder.delete()
         raise
+
+
+def check_named(tables: Iterable[str]) -> None:
+    """InputError for a name that no snapshot table has, and where one is missing."""
+    names = [table.name for table in SNAPSHOT_TABLES]
+    for name in tables:
+        if name not in names:
+            raise InputError(f"no snapshot table {name!r}: {near_names(name, names)}")
+    for table in (HEARTBEATS, TOPIC_ROUTES):
+        if table.name not in tables:
+            raise InputError(
+                f"no table {table.name}: expected heartbeats, the lists of the brokers, and "
+                "topic_routes, which have the queues"
+            )
+
+
+def as_arrow(name: str, rows: Any) -> pa.Table:
+    """The rows of a snapshot table, of pandas, Polars or Arrow; else InputError."""
+    if hasattr(rows, "convert_dtypes"):
+        # pandas: numbers beside a null are not floats.
+        try:
+            return pa.Table.from_pandas(rows.convert_dtypes(), preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(
+                f"{name}: expected values of one type in each column, came {'; '.join(error.args)}"
+            ) from error
+    if isinstance(rows, pa.Table) or hasattr(rows, "__arrow_c_stream__"):
+        return pa.table(rows)
+    raise InputError(
+        f"{name}: expected a DataFrame, the name of a table or view in a session of Spark, or a "
+        f"table of pandas, Polars or Arrow, came {type(rows).__name__}"
+    )

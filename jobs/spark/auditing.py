@@ -46,10 +46,11 @@ from ..shell.asked import (
     GivenSettings,
     MakeTask,
     Time,
+    as_arrow,
     asked_task,
+    check_named,
     temporary_folder,
 )
-from ..shell.given_tables import as_arrow, check_named
 from ..shell.report import Report
 from ..storage import PublishedRun
 from .dataframe_rows import Names, prepared

@@ -31,7 +31,6 @@ from ..errors import DamagedError, LeaseError
 from .lease import claimed_runs, lease
 from .location import Location
 from .manifest import TableFiles, sealed, unsealed
-from .summaries import check_summary
 
 _LOGGER = logging.getLogger(__name__)
 #: The snapshot tables are published under this one name, the reports under their dates: ``dt=...``.
@@ -42,6 +41,30 @@ AT_WORK = timedelta(days=1)
 #: Both become a part of paths.
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return datetime.fromisoformat(value) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+#: The summary of a run, as readers take it, for anybody may write a pointer. Shapes by key: a type,
+#: a list of one shape, a shape of all values (under ``...``), or more keys.
+_SHAPE: Any = {
+    "started_at": _is_time,
+    "duration_seconds": (int, float),
+    "window": {"since": lambda value: value is None or _is_time(value), "last_snapshot": _is_time},
+    "rows": {...: int},
+    "inputs": {"snapshots": str, "ingested": (dict, type(None))},
+    "incomplete": [list],
+    "brokers": {...: {...: str}},
+    "groups": {"clusters": {...: {...: {"level": str}}}, "left_out": int},
+    "assumptions": {"groups": int, "asked": int},
+    "rounds": {"groups_too_wide": int},
+    "known_issues": [{"reason": str, "expires": str, "expired": bool, "marked": dict}],
+}
 
 
 @dataclass(frozen=True)
@@ -330,3 +353,24 @@ def began(run_id: str) -> datetime:
 def _warn(text: str) -> None:
     """Once for each text: a command looks at a pointer several times."""
     _LOGGER.warning(text)
+
+
+def check_summary(summary: Any) -> None:
+    """ValueError where it is none of a run."""
+    for name in _differing(summary, _SHAPE, "summary"):
+        raise ValueError(f"its summary is none of a run: {name}")
+
+
+def _differing(value: Any, shape: Any, name: str) -> Iterator[str]:
+    """The names of the values that are not as the shape has them."""
+    if not isinstance(shape, dict | list):
+        is_so = isinstance(value, shape) if isinstance(shape, type | tuple) else shape(value)
+        yield from () if is_so else [name]
+    elif not isinstance(value, type(shape)):
+        yield name
+    else:
+        values = value if isinstance(value, dict) else dict(enumerate(value))
+        of_all = shape[0] if isinstance(shape, list) else shape.get(...)
+        of_each: Any = dict.fromkeys(values, of_all) if of_all else shape
+        for key, shape_there in of_each.items():
+            yield from _differing(values.get(key), shape_there, f"{name}.{key}")

@@ -1,7 +1,10 @@
-"""Gaps of the input, by kind: dumps that end early, rounds that nobody asked, brokers that never
-answered.
+"""Gaps of the input, by kind, and coverages that leave a group's topic without an audit.
 
-What is not there cannot be found, so an all-clear is worth no more than these gaps let it be.
+Dumps that end early, rounds that nobody asked, brokers that never answered: what is not there
+cannot be found, so an all-clear is worth no more than these gaps let it be.
+
+A coverage has who is to act and how; ``rebalance_core.findings`` declares those of the core, with
+their reasons.
 """
 
 import re
@@ -9,11 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from rebalance_core import findings
 from rebalance_core.english import MOST_NAMES, agreeing, names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
 from ..declared.instants import Instant, to_instant
+from ..declared.kinds import AUDIT_FAILED, NO_GROUP
 
 #: The key of the summary.
 _KEY = "incomplete"
@@ -26,7 +31,7 @@ NUL_BYTES = "NUL_BYTES"
 DUMP_DAMAGED = "DUMP_DAMAGED"
 LINE_TOO_LONG = "LINE_TOO_LONG"
 LINES_LOST = "LINES_LOST"
-#: Most lines of one part of the input were refused (``pipeline/refused_lines.py``), or
+#: Most lines of one part of the input were refused (``pipeline/lost_lines.py``), or
 #: lists of members for so long that what lasts was missed (``refused_lists.py``).
 LINES_REFUSED = "LINES_REFUSED"
 LISTS_REFUSED = "LISTS_REFUSED"
@@ -83,6 +88,54 @@ GAPS = (
 OF_ROUNDS = frozenset({ROUNDS_TOO_SHORT, ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY})
 #: And in the table ``gaps``: topics that were not audited, findings that nobody looked for.
 UNAUDITED_TOPICS, LEFT_OPEN = "NOT_AUDITED", "LEFT_OPEN"
+#: Nothing is missing with these: the topic was audited, or there is nothing to audit. Members read
+#: all queues, choose their queues themselves, let the broker divide them, or do not subscribe.
+COMPLETE = frozenset(
+    {
+        findings.AUDITED,
+        findings.BROADCASTING_GROUP,
+        findings.NOT_SUBSCRIBED,
+        findings.QUEUES_CHOSEN,
+        findings.SHARED_BY_BROKER,
+        NO_GROUP,
+    }
+)
+
+#: Actions by coverage: with each of these, and with any other, the topic was not audited.
+ACTIONS: Mapping[str, Text] = {
+    findings.NO_BROKER_ANSWERED: Text(
+        "check that the collector reaches the brokers, and collects lists of theirs that can be "
+        "read (consumer_connection)"
+    ),
+    findings.ROUTE_NOT_KNOWN: Text(
+        "let the collector collect the topic's route (topic_route); if the topic does not exist, "
+        "the group's owner has to correct its name"
+    ),
+    findings.NO_READABLE_QUEUE: Text(
+        "ask the topic's owner to let consumers read it (mqadmin updateTopicPerm, or a read queue "
+        "number above 0)"
+    ),
+    findings.NO_TOPIC: Text(
+        "ask the group's owner to start its consumers or to remove the group (mqadmin "
+        "deleteSubGroup), and let the collector collect subscriptions and offsets (consume_stats)"
+    ),
+    findings.TOO_MANY_QUEUES: Text(
+        "ask the topic's owner to correct its queue numbers; if they are meant, raise "
+        "bounds.topic_queues in the settings"
+    ),
+    findings.STRATEGY_NOT_KNOWN: Text(
+        "name the group's strategy and its parameters under [[strategies]] in the settings"
+    ),
+    findings.ALLOCATION_FAILS: Text(
+        "ask the group's owner to correct the strategy: each client fails at every rebalance"
+    ),
+    AUDIT_FAILED: Text(
+        "report it: it is a defect of the audit, not of the group; the log of the run says where "
+        "the stack is"
+    ),
+}
+#: The action on a coverage that this version does not know.
+ASK = Text("see the reason in the table group_health")
 #: The most sentences that are kept of each kind; then one says how many more there are.
 _MOST_OF_A_KIND = 20
 
@@ -190,3 +243,22 @@ def gaps_of(summary: Mapping[str, Any] | None) -> list[Gap]:
         Gap(parts[2] if len(parts) > 2 else NOT_NAMED, from_parts(parts[:2]))
         for parts in (summary or {}).get(_KEY, ())
     ]
+
+
+def is_complete(coverage: str) -> bool:
+    """True if a topic with this coverage was audited as far as it can be.
+
+    >>> is_complete("BROADCASTING"), is_complete("NO_TOPIC"), is_complete("A_LATER_ONE")
+    (True, False, False)
+    """
+    return coverage in COMPLETE
+
+
+def was_audited(row: Mapping[str, Any]) -> bool:
+    """True if the topic of a row of ``group_health`` was audited at all times that count."""
+    return is_complete(row["coverage"]) and row["unaudited_coverage"] is None
+
+
+def action_of(coverage: str) -> Text:
+    """The action that a coverage calls for."""
+    return ACTIONS.get(coverage, ASK)

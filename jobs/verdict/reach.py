@@ -12,21 +12,27 @@ Worked example, 180 s. Rounds each 60 s, of a broker that restarts: without the 
 
 What lasts for 180 s can come and go between any two rounds that are 300 s apart. Whoever set them
 chose that: it is no gap of a night, and the report says it once (``slow_rounds``).
+
+A collector asks of so many brokers, groups, topics and members at most, and reads answers for so
+long at most. What it left out it writes into the dump: what is beyond has no other line. One round
+that lacks something lacks nothing that lasts.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from ..judge.times.extents import reach
 from ..judge.times.intervals import ONE_IS_MISSING, SEVERAL, longest_at_edges, usual_gap
 from .gaps import (
+    LEFT_OUT,
     ROUNDS_BEGIN_LATE,
     ROUNDS_END_EARLY,
     ROUNDS_MISSING,
@@ -42,6 +48,10 @@ RoundTimes = Mapping[str, Collection[Instant]]
 _NEARLY = 0.9
 #: The summary of a run is read often, and has to stay small.
 _MOST_CLUSTERS = 20
+#: The number that was left out in each round, by cluster and what it is.
+LeftOutRounds: TypeAlias = Mapping[tuple[str, str], Mapping[Instant, int]]
+#: The key of the summary of an ingest.
+_LEFT_OUT = "left_out"
 
 
 class Silence(NamedTuple):
@@ -195,3 +205,42 @@ def short_nights(rounds: RoundTimes, since: Instant | None, until: Instant | Non
                 end=time_text(end),
             )
             yield Gap(ROUNDS_END_EARLY, text)
+
+
+def packed_left_out(left_out: LeftOutRounds) -> dict[str, Any]:
+    """The things left out as the summary of an ingest has them; empty where there are none."""
+    rows = [[*key, list(of_rounds.items())] for key, of_rounds in sorted(left_out.items())]
+    return {_LEFT_OUT: rows} if rows else {}
+
+
+def left_out(
+    ingested: Mapping[str, Any] | None,
+    rounds: RoundTimes,
+    persistence_seconds: int,
+) -> Iterator[Gap]:
+    """A gap for each thing that was left out of all rounds, or for as long as what has to last.
+
+    ``rounds``: of each cluster all in the window. Rounds of a cluster that has none of these are
+    taken for all of it.
+    """
+    for cluster, what, of_rounds in (ingested or {}).get(_LEFT_OUT, ()):
+        number_at: dict[Instant, int] = dict(of_rounds)
+        asked = set(rounds.get(cluster, number_at))
+        without = asked & number_at.keys()
+        silence = silence_without(asked, without, persistence_seconds * SECOND) if without else None
+        if silence is None:
+            continue
+        most = max(number_at[time] for time in without)
+        # Of some things a collector does not know the number.
+        many = Text("{number:,} {what}", number=most, what=what) if most > 1 else what
+        text = agreeing(
+            len(without),
+            "cluster {cluster}: the collector left out {many} in {rounds:,} [round|rounds]; the "
+            "longest time was from {since} to {until}: raise the bound in its settings, or let it "
+            "ask for less (docs/collect)",
+            cluster=cluster,
+            many=many,
+            rounds=len(without),
+            **silence.words,
+        )
+        yield Gap(LEFT_OUT, text)

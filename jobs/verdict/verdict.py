@@ -41,8 +41,7 @@ from ..reports.tables import PLACE, Place, Tables, place_of
 from ..reports.words import in_words
 from ..schemas import GAPS, PROBLEMS, UNAUDITED, VERDICT
 from ..texts.waiting import COLUMNS, WaitingMessages
-from .coverage import action_of, is_complete
-from .gaps import LEFT_OPEN, UNAUDITED_TOPICS, Gap, time_text
+from .gaps import LEFT_OPEN, UNAUDITED_TOPICS, Gap, action_of, is_complete, time_text
 
 #: The states of a run.
 WRONG, WELL = "WRONG", "WELL"

@@ -15,7 +15,7 @@ from jobs.engines import batches
 from jobs.engines.pieces import pack_value, unpack_value
 from jobs.judge.observe.evaluation import SeenState
 from jobs.judge.observe.situation_rows import to_row
-from jobs.pipeline.failed_groups import AllGroupsFailedError
+from jobs.pipeline.gathered import AllGroupsFailedError
 from jobs.pipeline.group_audit import GroupAudit
 from jobs.schemas import SITUATIONS
 from jobs.spark import spark_engine as on_spark

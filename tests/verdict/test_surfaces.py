@@ -23,8 +23,7 @@ from jobs.reports.problems import read_problems
 from jobs.reports.tables import PublishedTables
 from jobs.schemas import VERDICT
 from jobs.storage import Location, Reports
-from jobs.verdict.coverage import ACTIONS, COMPLETE
-from jobs.verdict.gaps import GAPS, Gap, packed
+from jobs.verdict.gaps import ACTIONS, COMPLETE, GAPS, Gap, packed
 from rebalance_core import findings as core
 from rebalance_core.texts import Text
 from tests.support.judged import with_problems

@@ -17,8 +17,7 @@ from jobs.config.settings import Settings
 from jobs.declared.instants import to_datetime, to_instant
 from jobs.declared.kinds import GRADED_TABLES, OF_ONE_CLIENT
 from jobs.judge.moment import Moment
-from jobs.pipeline.judged_moments import judged_of
-from jobs.pipeline.moment_texts import explain_moment
+from jobs.pipeline.moment_texts import explain_moment, judged_of
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
 from jobs.reports.problems import ShownFault, read_problems
 from jobs.reports.tables import Place, Tables
