@@ -21,6 +21,7 @@ from rebalance_core.english import list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from .. import schemas
 from ..config.settings import Settings
 from ..config.window import future_after
 from ..engines.engine import Engine
@@ -31,16 +32,6 @@ from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts, 
 from ..judge.terms import Terms
 from ..publish.earlier import BROKERS, NAMESERVERS, EndedProblems, ended_problems, open_findings
 from ..publish.run import EngineResult, Scope, Task
-from ..schemas import (
-    ALLOCATION_DRIFT,
-    CLIENT_STATES,
-    GAPS,
-    MEMBER_LISTS,
-    QUARANTINE,
-    REPORT_TABLES,
-    ROUTE_CONTENTS,
-    VERDICT,
-)
 from ..texts.shown import iso, json_text, visible
 from ..verdict.gaps import ROWS_LOST, Gap, clusters_alike, facts_missing, times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
@@ -49,7 +40,7 @@ from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, strategy_rules, terms_of, window_of_last
 
 _LOGGER = logging.getLogger(__name__)
-_CONTENTS = {"list_id": MEMBER_LISTS.name, "route_id": ROUTE_CONTENTS.name}
+_CONTENTS = {"list_id": schemas.MEMBER_LISTS.name, "route_id": schemas.ROUTE_CONTENTS.name}
 #: The most groups and topics that are named.
 _MOST_NAMED = 3
 
@@ -124,10 +115,10 @@ class FoldResult:
         earlier = open_findings(task.history, scope.previous)
         ended = ended_problems(task.history, scope.previous)
         collected = engine.collect(self.judge(terms, earlier, settings, ended))
-        others = {QUARANTINE, VERDICT, GAPS}
-        if not inputs.snapshots.has(CLIENT_STATES.name):
-            others.add(ALLOCATION_DRIFT)  # it needs what clients report of themselves
-        tables = [table for table in REPORT_TABLES if table not in others]
+        others = {schemas.QUARANTINE, schemas.VERDICT, schemas.GAPS}
+        if not inputs.snapshots.has(schemas.CLIENT_STATES.name):
+            others.add(schemas.ALLOCATION_DRIFT)  # it needs what clients report of themselves
+        tables = [table for table in schemas.REPORT_TABLES if table not in others]
         polled = [group for group in facts.polled if group[0] not in self.lost]
         in_rounds = without_events(collected, settings.heartbeat_expiry_seconds)
         pieces = with_events(without_failures(in_rounds, polled), facts, terms.masking)
@@ -179,8 +170,8 @@ def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> FoldResult:
     """
     facts = Facts.of(all_values(engine.gather(pieces.only(FACTS), merge_facts), FACTS))
     engine.plan_tasks(facts.rows.total(), len(facts.polled))
-    rows = list(engine.collect(pieces.only(QUARANTINE.name)))
-    read = all_rows(rows, QUARANTINE.name, QUARANTINE.schema)
+    rows = list(engine.collect(pieces.only(schemas.QUARANTINE.name)))
+    read = all_rows(rows, schemas.QUARANTINE.name, schemas.QUARANTINE.schema)
     refused = pa.concat_tables([read, without_content(facts, cutting)])
     lost = lost_clusters(facts)
     dealing = Dealing(cutting.shards, facts.subscribers())
@@ -203,7 +194,7 @@ def without_content(facts: Facts, cutting: Cutting) -> pa.Table:
         line = json_text({"cluster": subject[0], "of": subject[1], column: id_})
         reason = f"table {table}: {reason}"
         rows.append({"file": table, "line_number": 0, "reason": reason, "line": line})
-    return pa.Table.from_pylist(rows[: cutting.quarantined_lines], schema=QUARANTINE.schema)
+    return pa.Table.from_pylist(rows[: cutting.quarantined_lines], schema=schemas.QUARANTINE.schema)
 
 
 def lost_clusters(facts: Facts) -> dict[str, list[str]]:

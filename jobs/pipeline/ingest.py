@@ -33,7 +33,7 @@ from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
 from ..texts.shown import visible
 from ..verdict.gaps import Gap, packed
-from ..verdict.reach import LeftOutRounds, packed_left_out
+from ..verdict.silence import LeftOutRounds, packed_left_out
 from .inputs import ClusterRounds, packed_clusters
 from .lost_lines import losses, too_much
 

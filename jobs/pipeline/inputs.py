@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rebalance_core import StrategyRule, StrategyRules
 
+from .. import schemas
 from ..config.known_issues import KnownIssue
 from ..config.settings import Settings
 from ..config.window import Window
@@ -30,21 +31,11 @@ from ..fold.dossiers import distinct
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..judge.terms import ClustersOfName, KnownIssueTerms, Terms
-from ..schemas import (
-    BROKER_POLLS,
-    HEARTBEATS,
-    MEMBER_LISTS,
-    QUARANTINE,
-    ROUTE_CONTENTS,
-    ROUTE_POLLS,
-    TOPIC_ROUTES,
-    Table,
-)
 from ..storage import Location, PublishedRun, Snapshots
 from ..storage.location import check_bucket, parquet_of
 
 #: Tables without which there is nothing to audit.
-_REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
+_REQUIRED = (schemas.HEARTBEATS, schemas.TOPIC_ROUTES)
 #: The key of the summary of an ingest.
 _CLUSTERS = "clusters_of_names"
 #: The clusters, by cluster and broker name, in which a nameserver has the name, round by round.
@@ -86,7 +77,7 @@ class Inputs:
             return engine.given(step((slice_, None) for slice_ in slices)), cutting
         return engine.map(slices, step), cutting
 
-    def slices(self, tables: Sequence[Table]) -> list[Slice]:
+    def slices(self, tables: Sequence[schemas.Table]) -> list[Slice]:
         """The files of the tables, large ones in ranges of their row groups.
 
         ContractError where a table has not the columns that it must have.
@@ -95,7 +86,7 @@ class Inputs:
         # The rows may be read by their ids: all the same they have to be what the contract says.
         check_tables(
             (table, self.snapshots.schema(table.name))
-            for table in dict.fromkeys([*_REQUIRED, *tables, QUARANTINE])
+            for table in dict.fromkeys([*_REQUIRED, *tables, schemas.QUARANTINE])
             if self.snapshots.has(table.name)
         )
         found: list[Slice] = []
@@ -109,7 +100,7 @@ class Inputs:
 
     def quarantine(self) -> Iterator[pa.Table]:
         """The rows of the quarantine of the ingest, some at a time."""
-        return checked_rows(self.snapshots, QUARANTINE, QUARANTINE.schema.names)
+        return checked_rows(self.snapshots, schemas.QUARANTINE, schemas.QUARANTINE.schema.names)
 
     def groups(self) -> set[str]:
         """The names of all groups about which brokers were asked."""
@@ -121,7 +112,7 @@ class Inputs:
 
     def _polled(self, *columns: str) -> set[tuple[str, ...]]:
         """The distinct values of these columns in the rows of what brokers were asked."""
-        tables = (HEARTBEATS, BROKER_POLLS)
+        tables = (schemas.HEARTBEATS, schemas.BROKER_POLLS)
         batches = chain(*(checked_rows(self.snapshots, table, columns) for table in tables))
         return {of_row for rows in batches for of_row in distinct(rows, *columns)}
 
@@ -131,7 +122,7 @@ class Inputs:
         most = self.settings.bounds.quarantined_lines
         # Ids of routes do not depend on a setting. The polls that have them say when each
         # nameserver was asked, which the rows do not.
-        has_route_ids = self._has_all(ROUTE_POLLS, ROUTE_CONTENTS)
+        has_route_ids = self._has_all(schemas.ROUTE_POLLS, schemas.ROUTE_CONTENTS)
         return Cutting(1, expiry, self.has_list_ids(), has_route_ids, most)
 
     def has_list_ids(self) -> bool:
@@ -142,9 +133,9 @@ class Inputs:
         """
         expiry = (self.snapshots.ingested or {}).get("heartbeat_expiry_seconds")
         is_same = expiry == self.settings.heartbeat_expiry_seconds
-        return is_same and self._has_all(BROKER_POLLS, MEMBER_LISTS)
+        return is_same and self._has_all(schemas.BROKER_POLLS, schemas.MEMBER_LISTS)
 
-    def _has_all(self, *tables: Table) -> bool:
+    def _has_all(self, *tables: schemas.Table) -> bool:
         """True if the tables are there, with all their columns."""
         there = self.snapshots
         return all(
@@ -156,7 +147,11 @@ class Inputs:
         """The rows of each table in the window."""
         # A route that was polled shortly before the window still holds when it begins.
         of_routes = window.earlier(self.settings.route_max_age_seconds)
-        windows = {HEARTBEATS: window, BROKER_POLLS: window, TOPIC_ROUTES: of_routes}
+        windows = {
+            schemas.HEARTBEATS: window,
+            schemas.BROKER_POLLS: window,
+            schemas.TOPIC_ROUTES: of_routes,
+        }
         rows = dict.fromkeys((table.name for table in windows), 0)
         for table, of_table in windows.items():
             # Without a time the contract's check reports what is missing.

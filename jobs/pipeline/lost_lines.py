@@ -26,35 +26,13 @@ from rebalance_core.english import agreeing
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ..dumps import senders
 from ..dumps.reading import Counts, Damage
-from ..dumps.senders import (
-    BROKER,
-    CLIENT,
-    ERRORS,
-    GROUP,
-    NAMESERVER,
-    OTHERS,
-    PROCESS,
-    TOPIC,
-    LineSender,
-    RefusedLines,
-)
 from ..dumps.statement import CLUSTER_INFO, CONSUMER_CONNECTION
 from ..dumps.times import ImplausibleLines
 from ..engines.engine import Slice
-from ..verdict.gaps import (
-    ANSWERS_FAILED,
-    DUMP_CUT,
-    DUMP_DAMAGED,
-    DUMP_EMPTY,
-    LINE_TOO_LONG,
-    LINES_LOST,
-    LINES_REFUSED,
-    NUL_BYTES,
-    TIMES_APART,
-    Gap,
-    first,
-)
+from ..verdict import gaps
+from ..verdict.gaps import Gap, first
 
 #: The factor of the allowed share of refused lines that is too much, whatever the kinds.
 _FAR_BEYOND = 10
@@ -90,7 +68,7 @@ def too_much(counts: Counts, allowed: float) -> LostShare | None:
 def losses(
     slices: Sequence[Slice],
     counts: Counts,
-    understood: Mapping[LineSender, int],
+    understood: Mapping[senders.LineSender, int],
     allowed: float,
     apart: Mapping[str, ImplausibleLines],
 ) -> list[Gap]:
@@ -115,7 +93,7 @@ def losses(
             lost=counts.refused_bytes,
             bytes=counts.bytes.total(),
         )
-        found.append(Gap(LINES_LOST, text))
+        found.append(Gap(gaps.LINES_LOST, text))
     for cluster, times in apart.items():
         text = agreeing(
             times.lines,
@@ -126,7 +104,7 @@ def losses(
             lines=times.lines,
             days=times.days,
         )
-        found.append(Gap(TIMES_APART, text))
+        found.append(Gap(gaps.TIMES_APART, text))
     return first(found)
 
 
@@ -139,10 +117,10 @@ def _file_gaps(name: str, numbers: Sequence[int], counts: Counts, allowed: float
     if damage.nul_bytes and re.search(r"\.(?:tar|tgz)(?:\.gz)?$", name):
         # The NULs that end its members are no crash of a machine, and its end is no cut.
         text = Text("dump {file} is a tar archive: unpack it, and run again", file=name)
-        yield Gap(NUL_BYTES, text)
+        yield Gap(gaps.NUL_BYTES, text)
         return
     if not lines:
-        yield Gap(DUMP_EMPTY, Text("dump {file} is empty (was the disk full?)", file=name))
+        yield Gap(gaps.DUMP_EMPTY, Text("dump {file} is empty (was the disk full?)", file=name))
     if endings := [counts.endings[number] for number in numbers if number in counts.endings]:
         text = agreeing(
             lines,
@@ -151,7 +129,7 @@ def _file_gaps(name: str, numbers: Sequence[int], counts: Counts, allowed: float
             lines=lines,
             what=endings[-1],
         )
-        yield Gap(DUMP_CUT, text)
+        yield Gap(gaps.DUMP_CUT, text)
     if damage.nul_bytes:
         text = agreeing(
             damage.nul_bytes,
@@ -160,7 +138,7 @@ def _file_gaps(name: str, numbers: Sequence[int], counts: Counts, allowed: float
             file=name,
             bytes=damage.nul_bytes,
         )
-        yield Gap(NUL_BYTES, text)
+        yield Gap(gaps.NUL_BYTES, text)
     if damage.bytes > allowed * size:
         text = agreeing(
             damage.lines,
@@ -171,7 +149,7 @@ def _file_gaps(name: str, numbers: Sequence[int], counts: Counts, allowed: float
             bytes=size,
             lines=damage.lines,
         )
-        yield Gap(DUMP_DAMAGED, text)
+        yield Gap(gaps.DUMP_DAMAGED, text)
     if damage.long_lines:
         text = agreeing(
             damage.long_lines,
@@ -181,7 +159,7 @@ def _file_gaps(name: str, numbers: Sequence[int], counts: Counts, allowed: float
             lines=damage.long_lines,
             bytes=damage.long_bytes,
         )
-        yield Gap(LINE_TOO_LONG, text)
+        yield Gap(gaps.LINE_TOO_LONG, text)
 
 
 #: The fields of a sender that name a part of its cluster, the widest part first.
@@ -194,12 +172,12 @@ _PARTS = (
 
 #: The words for each part of a sender.
 _ROLES = {
-    BROKER: "broker {name}",
-    NAMESERVER: "nameserver {name}",
-    CLIENT: "client {name}",
-    GROUP: "group {name}",
-    TOPIC: "topic {name}",
-    PROCESS: "process {name}",
+    senders.BROKER: "broker {name}",
+    senders.NAMESERVER: "nameserver {name}",
+    senders.CLIENT: "client {name}",
+    senders.GROUP: "group {name}",
+    senders.TOPIC: "topic {name}",
+    senders.PROCESS: "process {name}",
 }
 
 
@@ -207,14 +185,14 @@ class _Refused(NamedTuple):
     """The refused lines of one sender in one file."""
 
     file: str
-    sender: LineSender
-    of_sender: RefusedLines
+    sender: senders.LineSender
+    of_sender: senders.RefusedLines
 
 
 class _Part(NamedTuple):
     """A part of the input: a file, or what the fields of its sender say."""
 
-    sender: LineSender
+    sender: senders.LineSender
     file: str = ""
 
     @property
@@ -233,7 +211,7 @@ class _Part(NamedTuple):
 
 
 def refused_lines(
-    files: Mapping[int, str], counts: Counts, understood: Mapping[LineSender, int]
+    files: Mapping[int, str], counts: Counts, understood: Mapping[senders.LineSender, int]
 ) -> tuple[list[Gap], int]:
     """A gap for each part of which most was refused; and of how many refused lines they are.
 
@@ -247,7 +225,7 @@ def refused_lines(
     parts = grouped((part, lost) for lost in refused for part in _parts(lost.sender, lost.file))
     lines = _understood(parts, files, counts, understood)
     named: set[int] = set()
-    gaps = []
+    found = []
     for part in _widest(parts, lines, named):
         number = sum(lost.of_sender.lines for lost in parts[part])
         text = agreeing(
@@ -259,8 +237,8 @@ def refused_lines(
             lines=number + lines[part],
             reason=parts[part][0].of_sender.reason,
         )
-        gaps.append(Gap(LINES_REFUSED, text))
-    return gaps, sum(lost.of_sender.lines for lost in refused if id(lost) in named)
+        found.append(Gap(gaps.LINES_REFUSED, text))
+    return found, sum(lost.of_sender.lines for lost in refused if id(lost) in named)
 
 
 def failed_answers(counts: Counts) -> Iterator[Gap]:
@@ -276,7 +254,7 @@ def failed_answers(counts: Counts) -> Iterator[Gap]:
     by_server = grouped(
         (line_sender._replace(error=""), (line_sender.error, lines))
         for line_sender, lines in counts.answers.items()
-        if line_sender.kind in ERRORS
+        if line_sender.kind in senders.ERRORS
     )
     for sender, answers in sorted(by_server.items()):
         is_listing = (sender.cluster, sender.server) in with_lists or sender.kind == CLUSTER_INFO
@@ -290,29 +268,29 @@ def failed_answers(counts: Counts) -> Iterator[Gap]:
                 answers=number,
                 error=answers[0][0],
             )
-            yield Gap(ANSWERS_FAILED, text)
+            yield Gap(gaps.ANSWERS_FAILED, text)
 
 
-def _parts(sender: LineSender, file: str) -> Iterator[_Part]:
+def _parts(sender: senders.LineSender, file: str) -> Iterator[_Part]:
     """The parts that lines of a sender are of."""
     if sender.cluster:
-        whole = LineSender(sender.cluster)
+        whole = senders.LineSender(sender.cluster)
         names = ({name: getattr(sender, name) for name in part} for part in _PARTS)
         yield from dict.fromkeys(_Part(whole._replace(**row)) for row in names)
     if file:
-        yield _Part(OTHERS, file)
+        yield _Part(senders.OTHERS, file)
 
 
 def _understood(
     parts: Mapping[_Part, object],
     files: Mapping[int, str],
     counts: Counts,
-    understood: Mapping[LineSender, int],
+    understood: Mapping[senders.LineSender, int],
 ) -> Counter[_Part]:
     """The lines of each part that were understood. Those of senders that were not counted each by
     itself may be of any.
     """
-    others = understood.get(OTHERS, 0)
+    others = understood.get(senders.OTHERS, 0)
     found = Counter({part: others for part in parts if not part.file})
     for sender, lines in understood.items():
         for part in _parts(sender, ""):
@@ -320,7 +298,7 @@ def _understood(
                 found[part] += lines
     for number, file in files.items():
         refused = sum(lost.lines for lost in counts.refused_by.get(number, {}).values())
-        found[_Part(OTHERS, file)] += counts.lines[number] - refused
+        found[_Part(senders.OTHERS, file)] += counts.lines[number] - refused
     return found
 
 

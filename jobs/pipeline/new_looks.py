@@ -18,17 +18,9 @@ from rebalance_core.texts import Text
 from ..config.masking import Masking
 from ..config.settings import Settings
 from ..config.window import Window
+from ..declared import kinds
 from ..declared.dossier import Dossier
 from ..declared.instants import Instant, to_instant
-from ..declared.kinds import (
-    ALLOCATES_OTHERWISE,
-    CLIENT_NOT_ANSWERING,
-    QUEUE_NOT_HELD,
-    QUEUES_LEFT_ROUTE,
-    STALLED,
-    UNLISTED_CONSUMER,
-    kind_of,
-)
 from ..dumps.files import list_local_files, slices_of
 from ..dumps.group_configs import last_group_configs
 from ..engines.local import LocalEngine
@@ -57,10 +49,15 @@ from .inputs import Inputs
 #: Kinds that running infos alone show (docs/collect), as findings or as causes; those that they
 #: show where no heartbeat came; and by offsets, besides what ``judge/result/statuses.py`` has.
 _BY_RUNNING_INFOS = frozenset(
-    {QUEUE_NOT_HELD, ALLOCATES_OTHERWISE, CLIENT_NOT_ANSWERING, "STRATEGY_MISMATCH"}
+    {
+        kinds.QUEUE_NOT_HELD,
+        kinds.ALLOCATES_OTHERWISE,
+        kinds.CLIENT_NOT_ANSWERING,
+        "STRATEGY_MISMATCH",
+    }
 )
 _BY_SUBSCRIPTIONS = frozenset({EXPRESSION_MISMATCH, "SUBSCRIPTION_MISMATCH"})
-_BY_OFFSETS = BY_OFFSETS | {STALLED, UNLISTED_CONSUMER}
+_BY_OFFSETS = BY_OFFSETS | {kinds.STALLED, kinds.UNLISTED_CONSUMER}
 _ROUTE_DIVERGENCE = "ROUTE_DIVERGENCE"
 _HEALTH = (
     *("coverage", "reason", "queues", "subscription_source"),
@@ -214,7 +211,7 @@ class Comparison:
         if is_of_route and len(dossier.nameservers) < len(nameservers):
             lost = names(sorted(nameservers - dossier.nameservers), MOST_NAMES)
             yield Lack(Text("no route came from {nameservers}", nameservers=lost))
-        if finding.kind == QUEUES_LEFT_ROUTE:
+        if finding.kind == kinds.QUEUES_LEFT_ROUTE:
             # Snapshots that begin later do not show which queues were there.
             brokers = {name for row in rows for name in row.broker_names}
             routed = {name for name, _ in _routed(dossier, finding.place.topic)}
@@ -275,7 +272,7 @@ class Comparison:
             for row in there
             if not row.lasts
             and row.known_issue is None
-            and not kind_of(row.kind).passes
+            and not kinds.kind_of(row.kind).passes
             and row.finding_id not in self.before.lasting
         ]
         for rows, lasts in ((counted, True), (begun, False)):

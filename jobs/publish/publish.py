@@ -16,44 +16,29 @@ from rebalance_core.findings import AUDITED
 from rebalance_core.state import GROUP_TABLE
 from rebalance_core.texts import Text
 
+from .. import schemas
 from ..config.choices import SEVERITIES
 from ..config.known_issues import KnownIssues
 from ..config.masking import Masking
 from ..console.progress import Progress
+from ..declared import kinds
 from ..declared.instants import SECOND, Instant, to_instant
-from ..declared.kinds import (
-    EVENT_KINDS,
-    GRADED_TABLES,
-    INFO,
-    LEVELS,
-    NOT_AUDITED,
-    OK,
-    PERSISTENT,
-    worst,
-)
 from ..engines.pieces import FOR_ALL, pack_rows
 from ..fold.polled import BrokerPolls
 from ..languages.translated_rows import TEXTS, texts_of
 from ..reports.tables import PLACE, Tables
-from ..schemas import (
-    ALLOCATION_DRIFT,
-    EVENTS,
-    FORMER_FINDINGS,
-    GAPS,
-    GROUP_FAULTS,
-    GROUP_HEALTH,
-    PROBLEMS,
-    QUARANTINE,
-    REPORT_TABLES,
-    SNAPSHOT_TABLES,
-    UNAUDITED,
-    VERDICT,
-)
 from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles
 from ..texts.shown import iso
 from ..verdict.gaps import Gap, first, gaps_of, packed, was_audited
-from ..verdict.reach import left_out, missed_rounds, short_nights, slow_rounds, too_short
-from ..verdict.silence import refused_lists, silences
+from ..verdict.silence import (
+    left_out,
+    missed_rounds,
+    refused_lists,
+    short_nights,
+    silences,
+    slow_rounds,
+    too_short,
+)
 from ..verdict.verdict import make_verdict
 from .earlier import gone, witnesses_of
 from .run import EngineResult, Scope, Task
@@ -72,30 +57,39 @@ CountedRow = dict[str, Any]
 GroupKey: TypeAlias = tuple[str, str]
 
 #: The tables whose findings can be known issues.
-_MARKED = [table.name for table in REPORT_TABLES if "known_issue" in table.schema.names]
+_MARKED = [table.name for table in schemas.REPORT_TABLES if "known_issue" in table.schema.names]
 _OF_GROUPS = ["strategy_source", "subscription_source", "rounds_too_wide"]
 _SECONDS = ["round_seconds", "round_interval_seconds"]
 
 _GRADES = ("severity", "persistence", "status", "known_issue")
 #: The tables of which rows that are alike in these columns are counted: there may be a million.
 _COUNTED: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(GRADED_TABLES, _GRADES),
-    GROUP_FAULTS.name: (*_GRADES, "is_finding"),
+    **dict.fromkeys(kinds.GRADED_TABLES, _GRADES),
+    schemas.GROUP_FAULTS.name: (*_GRADES, "is_finding"),
     "unreadable_queues": PLACE,
-    ALLOCATION_DRIFT.name: (*PLACE, "drift", "persistence", "attributed_to"),
-    EVENTS.name: ("kind",),
+    schemas.ALLOCATION_DRIFT.name: (*PLACE, "drift", "persistence", "attributed_to"),
+    schemas.EVENTS.name: ("kind",),
 }
 #: The tables of which these columns are kept.
 _KEPT: Mapping[str, Sequence[str]] = {
-    PROBLEMS.name: [
+    schemas.PROBLEMS.name: [
         name
-        for name in PROBLEMS.schema.names
+        for name in schemas.PROBLEMS.schema.names
         if name not in ("faults", "remedy", "backlog_over_time", TEXTS)
     ],
-    GROUP_HEALTH.name: (
-        *(*PLACE, "coverage", "reason", "known_issue", *_OF_GROUPS, *_SECONDS, *UNAUDITED, TEXTS),
+    schemas.GROUP_HEALTH.name: (
+        *(
+            *PLACE,
+            "coverage",
+            "reason",
+            "known_issue",
+            *_OF_GROUPS,
+            *_SECONDS,
+            *schemas.UNAUDITED,
+            TEXTS,
+        ),
     ),
-    FORMER_FINDINGS.name: (*PLACE, "status", "severity"),
+    schemas.FORMER_FINDINGS.name: (*PLACE, "status", "severity"),
     "stacked_client_ids": (*PLACE[:2], "topics", "verdict", "persistence", "known_issue"),
 }
 
@@ -113,8 +107,8 @@ def publish(
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
     wait = task.settings.publishing.wait_seconds
-    quarantine = (masked_pieces(QUARANTINE, refused, masking) for refused in made.refused)
-    tables, pieces = [*made.tables, QUARANTINE], chain(made.pieces, *quarantine)
+    quarantine = (masked_pieces(schemas.QUARANTINE, refused, masking) for refused in made.refused)
+    tables, pieces = [*made.tables, schemas.QUARANTINE], chain(made.pieces, *quarantine)
 
     def place_of(name: str) -> Location:
         return folder.table(name, scope.date, run_id)
@@ -130,7 +124,10 @@ def publish(
                 for cluster, usual in slow_rounds(scope.rounds, seconds).items()
             }
             verdict = make_verdict(run_id, tally, tally.findings(), gaps, slow)
-            for table, rows in ((VERDICT, [verdict.row()]), (GAPS, verdict.rows_of_gaps())):
+            for table, rows in (
+                (schemas.VERDICT, [verdict.row()]),
+                (schemas.GAPS, verdict.rows_of_gaps()),
+            ):
                 of_table = [{**row, TEXTS: texts_of(row)} for row in rows]
                 made_of = pa.Table.from_pylist(of_table, schema=table.schema)
                 of_verdict = pack_rows(FOR_ALL, table.name, made_of)
@@ -166,7 +163,7 @@ def publish(
                 "snapshots": str(task.snapshots),
                 "sizes": {
                     table.name: sum(file.size for file in inputs.files(table.name))
-                    for table in SNAPSHOT_TABLES
+                    for table in schemas.SNAPSHOT_TABLES
                 },
                 # Its gaps have names of clients, and beginnings of lines.
                 "ingested": masking.mask_all(inputs.ingested),
@@ -292,7 +289,7 @@ class Tally(Tables):
         ``known`` has the same of those that are known issues; they count in the others too.
         """
         found = {}
-        for name in GRADED_TABLES:
+        for name in kinds.GRADED_TABLES:
             rows = [row for row in self.counted(name) if row.get("is_finding", True)]
             known = [row for row in rows if row["known_issue"] is not None]
             found[name] = {**_grades(rows), "known": _grades(known)}
@@ -313,7 +310,7 @@ class Tally(Tables):
         fault has to last.
         """
         columns = ["cluster", "consumer_group", "coverage", *_OF_GROUPS, *_SECONDS]
-        rows = self.read(GROUP_HEALTH.name, columns).to_pylist()
+        rows = self.read(schemas.GROUP_HEALTH.name, columns).to_pylist()
         audited = [row for row in rows if row["coverage"] == AUDITED]
         strategy = {_group(row) for row in audited if row["strategy_source"] == "assumed"}
         subscriptions = {
@@ -340,9 +337,9 @@ class Tally(Tables):
 
     def events(self) -> dict[str, Any]:
         """The number of events: in all, and of each kind that there is."""
-        kinds = _numbers(self.counted(EVENTS.name), "kind")
-        in_order = {kind: kinds[kind] for kind in EVENT_KINDS if kinds[kind]}
-        return {"total": kinds.total(), "kinds": in_order}
+        found = _numbers(self.counted(schemas.EVENTS.name), "kind")
+        in_order = {kind: found[kind] for kind in kinds.EVENT_KINDS if found[kind]}
+        return {"total": found.total(), "kinds": in_order}
 
     def marked(self) -> dict[str, dict[str, int]]:
         """The number of rows of each table that the reason of a known issue marked."""
@@ -369,29 +366,29 @@ class Tally(Tables):
         beside: dict[GroupKey, dict[str, str]] = defaultdict(dict)
 
         def worse(group: GroupKey, name: str, severity: str) -> None:
-            beside[group][name] = worst([severity, beside[group].get(name, INFO)])
+            beside[group][name] = kinds.worst([severity, beside[group].get(name, kinds.INFO)])
 
-        for row in self.counted(PROBLEMS.name):
+        for row in self.counted(schemas.PROBLEMS.name):
             is_counted = row["standing"] == "COUNTED"
-            level = row["worst_severity"] if is_counted else INFO
+            level = row["worst_severity"] if is_counted else kinds.INFO
             levels[_group(row)].append((level, row["worst_findings"]))
             if row["standing"] == "KNOWN":
                 worse(_group(row), "known", row["severity"])
-        for row in self.counted(GROUP_HEALTH.name):
+        for row in self.counted(schemas.GROUP_HEALTH.name):
             is_audited = was_audited(row) or row["known_issue"] is not None
-            levels[_group(row)].append((OK if is_audited else NOT_AUDITED, 0))
-        for row in self.counted(FORMER_FINDINGS.name):
-            if row["status"] == NOT_AUDITED:
-                levels[_group(row)].append((NOT_AUDITED, 0))
+            levels[_group(row)].append((kinds.OK if is_audited else kinds.NOT_AUDITED, 0))
+        for row in self.counted(schemas.FORMER_FINDINGS.name):
+            if row["status"] == kinds.NOT_AUDITED:
+                levels[_group(row)].append((kinds.NOT_AUDITED, 0))
                 worse(_group(row), "left_open", row["severity"])
         found: dict[GroupKey, dict[str, Any]] = {}
         for group, every in levels.items():
-            level = max((name for name, _ in every), key=LEVELS.index)
+            level = max((name for name, _ in every), key=kinds.LEVELS.index)
             findings = sum(number for name, number in every if name == level)
             found[group] = {"level": level, "findings": findings, **beside.get(group, {})}
         in_order = sorted(
             found.items(),
-            key=lambda item: (-LEVELS.index(item[1]["level"]), -item[1]["findings"], item[0]),
+            key=lambda item: (-kinds.LEVELS.index(item[1]["level"]), -item[1]["findings"], item[0]),
         )
         clusters: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         for (cluster, name), level_of_group in in_order[:MOST_GROUPS]:
@@ -415,7 +412,7 @@ def _grades(rows: Sequence[CountedRow]) -> dict[str, int]:
     severities, persistence, statuses = (_numbers(rows, name) for name in _GRADES[:3])
     return {
         "total": severities.total(),
-        "persistent": persistence[PERSISTENT],
+        "persistent": persistence[kinds.PERSISTENT],
         **{severity: severities[severity] for severity in SEVERITIES},
         **{status: statuses[status] for status in ("NEW", "PERSISTING")},
     }

@@ -7,7 +7,7 @@ from datetime import date as Date
 from datetime import datetime
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -37,6 +37,12 @@ GivenHistory = str | PathLike[str]
 
 QUIET = Progress(quiet=True)
 
+_Given = TypeVar("_Given", Settings, KnownIssues)
+_SETTINGS = "expected a file of settings or a mapping of their names"
+_ISSUES = (
+    "known_issues: expected a file, or what it has, as {'known_issues': [{'groups': 'G', "
+    "'reason': '...', 'expires': '2026-12-31'}]}"
+)
 
 #: A folder, for its tables and its reports, and the reports that it is compared with (None: with
 #: none) -> the task of a run.
@@ -52,7 +58,11 @@ def asked_task(
 ) -> MakeTask:
     """Checks what is asked for, before anything runs; SettingsError where it does not fit."""
     began = now()
-    made, issues = settings_of(settings), issues_of(known_issues)
+    made = _given_as(Settings, settings, load_settings, "of audit()", _SETTINGS)
+    issues = KnownIssues()  # none are known, whatever the default file has
+    if known_issues is not None:
+        where = "known_issues of audit()"
+        issues = _given_as(KnownIssues, known_issues, load_known_issues, where, _ISSUES)
     is_last = since == LAST_RUN
     window = asked_window(
         None if date is None else day_of("date", date),
@@ -61,48 +71,24 @@ def asked_task(
         future_after(began, made.bounds.future_days),
     )
     run = Run(new_run_id(began), began)
-
-    def task(folder: Location, history: ReportHistory | None) -> Task:
-        return Task(
-            run,
-            folder / "snapshots",
-            folder / "reports",
-            window,
-            made,
-            issues,
-            is_last,
-            are_staged=True,
-            compared_with=history,
-        )
-
-    return task
+    return lambda folder, history: Task(
+        *(run, folder / "snapshots", folder / "reports", window, made, issues, is_last),
+        are_staged=True,
+        compared_with=history,
+    )
 
 
-def settings_of(given: GivenSettings) -> Settings:
-    """The settings, in whichever form they are given."""
-    if isinstance(given, Settings):
+def _given_as(
+    model: type[_Given], given: object, load: Callable[[Any], _Given], where: str, expected: str
+) -> _Given:
+    """A checked value in whichever form it is given; SettingsError for any other than these."""
+    if isinstance(given, model):
         return given
     if given is None or isinstance(given, str | Path):
-        return load_settings(given)
+        return load(given)
     if isinstance(given, Mapping):
-        return checked(Settings, "of audit()", dict(given))
-    raise SettingsError(f"expected a file of settings or a mapping of their names, came {given!r}")
-
-
-def issues_of(given: GivenIssues) -> KnownIssues:
-    """The known issues, in whichever form they are given; None: there are none."""
-    if isinstance(given, KnownIssues):
-        return given
-    if given is None:
-        return KnownIssues()
-    if isinstance(given, str | Path):
-        return load_known_issues(given)
-    if isinstance(given, Mapping):
-        return checked(KnownIssues, "known_issues of audit()", dict(given))
-    raise SettingsError(
-        "known_issues: expected a file, or what it has, as {'known_issues': [{'groups': 'G', "
-        f"'reason': '...', 'expires': '2026-12-31'}}]}}, came {given!r}"
-    )
+        return checked(model, where, dict(given))
+    raise SettingsError(f"{expected}, came {given!r}")
 
 
 def day_of(name: str, given: Day) -> Date:

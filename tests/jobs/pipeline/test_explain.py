@@ -21,8 +21,12 @@ from jobs.config.settings import Settings
 from jobs.declared.instants import to_datetime
 from jobs.errors import InputError
 from jobs.judge.moment import Moment
-from jobs.pipeline.moment_texts import explain_moment
-from jobs.pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables
+from jobs.pipeline.moments import (
+    MomentQuestion,
+    explain_moment,
+    moments_of_dumps,
+    moments_of_tables,
+)
 from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Location
 from rebalance_core import ChangeError, leave, separate_ids

@@ -17,8 +17,7 @@ from jobs.config.settings import Settings
 from jobs.declared.instants import to_datetime, to_instant
 from jobs.declared.kinds import GRADED_TABLES, OF_ONE_CLIENT
 from jobs.judge.moment import Moment
-from jobs.pipeline.moment_texts import explain_moment, judged_of
-from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
+from jobs.pipeline.moments import MomentQuestion, explain_moment, judged_of, moments_of_tables
 from jobs.reports.problems import ShownFault, read_problems
 from jobs.reports.tables import Place, Tables
 from jobs.storage import Reports
@@ -44,18 +43,19 @@ def audited(dump: Path) -> jobs.Report:
 
 def moments(dump: Path) -> Iterator[Moment]:
     """Each topic of each group at its first, its middle and its last snapshot."""
+    snapshots = audited(dump)._task.snapshots
     health = audited(dump)["group_health"].to_pylist()
     groups = {
         (row["consumer_group"], row["cluster"]) for row in health if row["coverage"] != "NO_GROUP"
     }
     for group, cluster in sorted(groups):
-        last = moments_of_dumps([str(dump)], MomentQuestion(group, None, None, cluster), SETTINGS)
+        last = moments_of_tables(snapshots, MomentQuestion(group, None, None, cluster), SETTINGS)
         assert last[0].snapshots is not None
         since, until = map(to_datetime, last[0].snapshots)
         yield from last
         for at in (since, since + (until - since) / 2):
             question = MomentQuestion(group, None, at, cluster)
-            yield from moments_of_dumps([str(dump)], question, SETTINGS)
+            yield from moments_of_tables(snapshots, question, SETTINGS)
 
 
 def parts(text: str) -> tuple[str, str]:
