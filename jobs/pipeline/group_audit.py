@@ -154,8 +154,11 @@ class GroupAudit:
 
     def situations(self, groups: Shard) -> Iterator[SeenState]:
         """Each distinct situation of the groups."""
-        found = (each for _, each in groups.groups if isinstance(each, Situations))
-        distinct = (each.distinct().values() for each in found)
+        distinct = (
+            situations.distinct().values()
+            for _, situations in groups.groups
+            if isinstance(situations, Situations)
+        )
         return seen_states(chain.from_iterable(distinct), groups.members)
 
     def evaluate(self, situations: Iterable[SeenState]) -> Iterator[Verdicts]:
@@ -218,7 +221,9 @@ class GroupAudit:
                     failures[group] = Failure.of(*group, error)
                 yield dossier, rows_of_failed(dossier, failures[group], self.terms)
 
-        for part in in_parts(judged(), _ROWS_AT_ONCE, _size):
+        for part in in_parts(
+            judged(), _ROWS_AT_ONCE, lambda group: sum(map(len, group[1].values()))
+        ):
             for name, rows in self._tables(part, failures):
                 yield from pack_rows(groups.number, name, rows)
             part.clear()
@@ -254,7 +259,3 @@ class GroupAudit:
             if failures.setdefault(failure[:2], failure) is not failure:
                 raise  # the rows that say so
             return self._tables([(dossier, rows_of_failed(dossier, failure, self.terms))], failures)
-
-
-def _size(group: tuple[Dossier, _GroupRows]) -> int:
-    return sum(map(len, group[1].values()))

@@ -134,8 +134,8 @@ class JudgedPlaces:
 
 def last_episodes(rows: Iterable[FindingRow]) -> list[FindingRow]:
     """The last episode of each finding."""
-    every = grouped((each.finding_id, each) for each in rows)
-    return [max(each, key=lambda row: row.last_seen) for each in every.values()]
+    every = grouped((row.finding_id, row) for row in rows)
+    return [max(episodes, key=lambda row: row.last_seen) for episodes in every.values()]
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,8 @@ class Comparison:
             if run.source == RUNNING_INFO and run.error_code is None
             for snapshot, collected in run.times
         )
-        return {self.masking.mask(each): sorted(answered.get(each, ())) for each in sorted(listed)}
+        mask = self.masking.mask
+        return {mask(name): sorted(answered.get(name, ())) for name in sorted(listed)}
 
     def _others(self, place: Place, causes: frozenset[str]) -> Iterator[OtherFault]:
         """Faults that go on at the place and were not asked about, but for what was there before of
@@ -312,5 +313,5 @@ def _routed(dossier: Dossier, topic: str) -> set[tuple[str, int]]:
     runs = grouped(
         (route_run.namesrv_addr, route_run) for route_run in dossier.routes.get(topic, ())
     )
-    last = (max(each, key=lambda run: run.times[-1]) for each in runs.values())
+    last = (max(of_one, key=lambda run: run.times[-1]) for of_one in runs.values())
     return {queue for run in last for queue in queues_of(readable(run.brokers))}

@@ -219,7 +219,10 @@ class Publication:
             pointer.create_text(text)
         except OSError as error:
             # It may have failed after it had created the file; a server is then asked again.
-            if pointer.is_folder() or not _is_text(pointer, text):
+            is_made = False
+            with suppress(FileNotFoundError):
+                is_made = not pointer.is_folder() and pointer.read_bytes() == text.encode()
+            if not is_made:
                 if not isinstance(error, FileExistsError):
                     raise
                 copy.delete_file()
@@ -255,12 +258,12 @@ class Publication:
         Kept are the run that counts and, aside, the one before it, for those that read it, and runs
         that may be at work.
         """
-        of_tables = [folder / name for folder in folders for name in folder.children()]
-        there = [location for location in of_tables if location.name.startswith(prefix)]
-        there += [
-            location / name
-            for location in (self._manifests, self._aside)
-            for name in location.children()
+        there = [
+            folder / name
+            for places, begin in ((folders, prefix), ((self._manifests, self._aside), ""))
+            for folder in places
+            for name in folder.children()
+            if name.startswith(begin)
         ]
         # After the listings, and in this order: a run that was listed has a claim until it has
         # published, and from then on counts.
@@ -301,11 +304,7 @@ class Publication:
                 for files in run.files.values():
                     files.check_sizes(self.root)
                 whole.append(run)
-        return max(
-            whole,
-            key=lambda published_run: (published_run.number, published_run.run_id),
-            default=None,
-        )
+        return max(whole, key=lambda run: (run.number, run.run_id), default=None)
 
     def _checked(self, data: bytes) -> PublishedRun:
         """The run of a manifest; ValueError where it is none."""
@@ -331,14 +330,6 @@ class Publication:
             if not paths or any((self.root / path).exists() for path in (paths[0], paths[-1])):
                 return found
         raise ValueError("its tables are not here: it is of another folder")
-
-
-def _is_text(pointer: Location, text: str) -> bool:
-    """True if a file has this text; False where there is none."""
-    try:
-        return pointer.read_bytes() == text.encode()
-    except FileNotFoundError:
-        return False
 
 
 def began(run_id: str) -> datetime:

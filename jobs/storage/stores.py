@@ -87,7 +87,7 @@ token=None), profile='', given_by='')
             if key_id := values.get("aws_access_key_id"):
                 secret = values.get("aws_secret_access_key", "")
                 return cls(endpoint, Keys(key_id, secret, values.get("aws_session_token")))
-        given_by = next((each for each in _GIVEN_BY if each in files.config), "")
+        given_by = next((name for name in _GIVEN_BY if name in files.config), "")
         return cls(endpoint, None, files.profile if given_by else "", given_by)
 
 

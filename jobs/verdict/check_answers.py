@@ -207,8 +207,8 @@ def _unearned(look: NewLook, seen: Instant, until: Instant) -> str:
         unread = [_unread(offset, seen) for offset in look.offsets]
         if not unread:
             return Text("offsets would show it, and none came: collect consume_stats")
-        if all(each is not None for each in unread):
-            waiting = sum(each or 0 for each in unread)
+        if None not in unread:
+            waiting = sum(filter(None, unread))
             return agreeing(
                 waiting,
                 "no offset advanced from {seen:dayZ} to {until:clock}, and {waiting} [waits|wait]",
@@ -276,7 +276,7 @@ class CheckAnswers:
     def at(self) -> Instant | None:
         """The time from which on all of it can be said; None: nothing shows when."""
         times = [answered.at for answered in self.deciding]
-        return None if None in times else max(time for time in times if time is not None)
+        return None if None in times else max(filter(None, times))
 
     @property
     def sentence(self) -> Text:
@@ -297,7 +297,7 @@ class CheckAnswers:
         known = dict.fromkeys(answered.finding.known_issue for answered in self.deciding)
         if None in known:
             return Text("Still there: {findings}: {reason}.", **values)
-        issues = joined(each for each in known if each)
+        issues = joined(filter(None, known))
         template = "Still there, a known issue ({issues}): {findings}: {reason}."
         return Text(template, issues=issues, **values)
 

@@ -178,15 +178,15 @@ def clusters_alike(clusters: Iterable[str]) -> Iterator[Gap]:
     ['clusters "c", "c␣" differ by blanks']
     """
     in_order = sorted(set(clusters))
-    alike = grouped((_BLANK.sub("", " ".join(each.split())), each) for each in in_order)
+    alike = grouped((_BLANK.sub("", " ".join(name.split())), name) for name in in_order)
     for of_one in alike.values():
         if len(of_one) > 1:
-            shown = [re.sub(r"\s", "␣", each) for each in of_one]
+            shown = [re.sub(r"\s", "␣", f'"{name}"') for name in of_one]
             text = Text(
                 "clusters {clusters} differ by blanks (␣) alone, so each was audited without the "
                 "members and servers of the other: if they are one, give it one name where the "
                 "dumps are made",
-                clusters=names([f'"{each}"' for each in shown], MOST_NAMES),
+                clusters=names(shown, MOST_NAMES),
             )
             yield Gap(CLUSTERS_ALIKE, text)
 

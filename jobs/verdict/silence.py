@@ -197,9 +197,10 @@ def short_nights(rounds: RoundTimes, since: Instant | None, until: Instant | Non
     usual = {cluster: usual_interval(each) for cluster, each in times.items()}
     for cluster, own in sorted(times.items()):
         others = [
-            (each[0], each[-1])
-            for name, each in times.items()
-            if usual[name] and name != cluster and each[0] <= own[-1] and own[0] <= each[-1]
+            (of_other[0], of_other[-1])
+            for name, of_other in times.items()
+            if usual[name] and name != cluster
+            if of_other[0] <= own[-1] and own[0] <= of_other[-1]
         ]
         interval = usual[cluster]
         edges = [(since or own[0], until or own[-1]), *others]
@@ -303,7 +304,7 @@ def silences(
         # In place of a nameserver another may come.
         others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
         end = max(times) if any(max(times) < other for other in others) else None
-        asked = [each for each in rounds.get(cluster, ()) if end is None or each < end]
+        asked = [time for time in rounds.get(cluster, ()) if end is None or time < end]
         if silence := _came_no_more(times, asked, of_routes):
             text = Text(
                 "nameserver {name} of cluster {cluster} gave no route from {since} to {until}",
@@ -355,7 +356,7 @@ def _came_no_more(
     usual = usual_interval(times)
     if usual is None:
         return None
-    return longest_silence([each for each in rounds if each > min(times)], times, usual, least)
+    return longest_silence([time for time in rounds if time > min(times)], times, usual, least)
 
 
 def silent_brokers(polls: BrokerPolls, least: Instant) -> Iterator[Gap]:

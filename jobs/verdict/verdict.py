@@ -263,7 +263,7 @@ class RunVerdict:
             "kinds": dict(self.kinds),
             "others": dict(self.others),
             "not_audited": {
-                coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
+                coverage: {"groups": len({place[:2] for place in places}), "topics": len(places)}
                 for coverage, places in every.items()
             },
             "gaps": dict(Counter(gap.kind for gap in self.gaps)),
@@ -289,7 +289,7 @@ class RunVerdict:
     def rows_of_gaps(self) -> list[dict[str, Any]]:
         """The rows of ``gaps``, one of each kind first."""
         firsts = {gap.kind: gap for gap in reversed(self.gaps)}.values()
-        in_order = sorted(self.gaps, key=lambda gap: all(gap is not each for each in firsts))
+        in_order = sorted(self.gaps, key=lambda gap: all(gap is not first for first in firsts))
         rows: list[dict[str, Any]] = [
             {"kind": gap.kind, "text": gap.text, "places": []} for gap in in_order
         ]

@@ -185,19 +185,6 @@ def test_a_group_behind_a_proxy_is_not_told_that_nobody_reads_it(cli: CommandLin
     assert "Why: GROUP_OFFLINE. To do: ask the proxy" in said
 
 
-def test_a_group_that_consumes_nothing_is_not_told_that_nothing_is_wrong(cli: CommandLine) -> None:
-    first, text = explained(cli, "clients-1168", "py-cg")
-    said = " ".join(" ".join(first).split())
-    assert (
-        "CRITICAL from 2026-11-20 10:03:00 on: the group consumes nothing; certain. 2,648 mess"
-        in said
-    )
-    assert "0 advance by offsets." in said
-    assert "Why: GROUP_NOT_CONSUMING. To do: go back to the release" in said
-    assert "Nothing is wrong" not in text
-    assert text.count("2,648 messages wait") == 2, "on top, and in the evidence"
-
-
 def test_what_joins_a_group_behind_a_proxy_may_read_twice(cli: CommandLine) -> None:
     dump = DATA / "field" / "rocketmq-10827" / "dump.jsonl.gz"
     text = cli("what-if", "--dumps", dump, "--group", "fifo-cg", "--join", "a", code=1)
