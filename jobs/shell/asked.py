@@ -57,7 +57,7 @@ def asked_task(
     until: Time | None,
 ) -> MakeTask:
     """Checks what is asked for, before anything runs; SettingsError where it does not fit."""
-    began = now()
+    begins = now()
     made = _given_as(Settings, settings, load_settings, "of audit()", _SETTINGS)
     issues = KnownIssues()  # none are known, whatever the default file has
     if known_issues is not None:
@@ -68,9 +68,9 @@ def asked_task(
         None if date is None else day_of("date", date),
         None if is_last else time_in_utc("since", since, f", or {LAST_RUN}"),
         time_in_utc("until", until),
-        future_after(began, made.bounds.future_days),
+        future_after(begins, made.bounds.future_days),
     )
-    run = Run(new_run_id(began), began)
+    run = Run(new_run_id(begins), begins)
     return lambda folder, history: Task(
         *(run, folder / "snapshots", folder / "reports", window, made, issues, is_last),
         are_staged=True,

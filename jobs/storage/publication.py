@@ -270,7 +270,7 @@ class Publication:
         claimed = claimed_runs(self._claims)
         kept = self.read_runs()
         # Elsewhere a late listing of the claims may hide that a run is at work.
-        since = None if self.root.is_local or not kept else began(kept[0]) - AT_WORK
+        since = None if self.root.is_local or not kept else run_begins(kept[0]) - AT_WORK
         times = self._times()
         last = max(times, default=0)
         earlier = sorted((number for number in times if number < last), reverse=True)
@@ -283,7 +283,7 @@ class Publication:
             elif (
                 # Whoever has a pointer is at work no more. The last ones are asked first.
                 any(self._run_of(number) == run_id for number in earlier)
-                or (run_id not in claimed and (not since or began(run_id) < since))
+                or (run_id not in claimed and (not since or run_begins(run_id) < since))
             ):
                 place.delete()
         for number, time in times.items():
@@ -332,7 +332,7 @@ class Publication:
         raise ValueError("its tables are not here: it is of another folder")
 
 
-def began(run_id: str) -> datetime:
+def run_begins(run_id: str) -> datetime:
     """The beginning of a run, by its id; the end of time where no run wrote the id."""
     try:
         return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)

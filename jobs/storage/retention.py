@@ -27,7 +27,7 @@ from ..declared.instants import is_date
 from ..errors import LeaseError
 from . import disk
 from .location import Location
-from .publication import AT_WORK, SNAPSHOTS, Publication, began
+from .publication import AT_WORK, SNAPSHOTS, Publication, run_begins
 from .reports import Reports
 from .snapshots import new_run_id
 
@@ -134,7 +134,7 @@ class _StoredItem:
     def is_past(self, now: datetime) -> bool:
         """True if its writer is at work no more."""
         is_of_run = self.run_id and self.kind != "temporary"
-        return now - (began(self.run_id) if is_of_run else self.changed) > AT_WORK
+        return now - (run_begins(self.run_id) if is_of_run else self.changed) > AT_WORK
 
 
 def prune_reports(reports: Reports, retention: Retention) -> PruneResult:

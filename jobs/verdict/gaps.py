@@ -31,13 +31,13 @@ NUL_BYTES = "NUL_BYTES"
 DUMP_DAMAGED = "DUMP_DAMAGED"
 LINE_TOO_LONG = "LINE_TOO_LONG"
 LINES_LOST = "LINES_LOST"
-#: Most lines of one part of the input were refused (``pipeline/lost_lines.py``), or
-#: lists of members for so long that what lasts was missed (``refused_lists.py``).
+#: Most lines of one part of the input were refused, or lists of members for so long that what lasts
+#: was missed (``silence.py``).
 LINES_REFUSED = "LINES_REFUSED"
 LISTS_REFUSED = "LISTS_REFUSED"
 #: A server gave errors alone where it was asked for one kind of answers.
 ANSWERS_FAILED = "ANSWERS_FAILED"
-#: A collector left things out of its rounds (``left_out.py``).
+#: A collector left things out of its rounds (``silence.py``).
 LEFT_OUT = "LEFT_OUT"
 #: Rows of a snapshot table that break its contract.
 ROWS_LOST = "ROWS_LOST"
@@ -60,7 +60,7 @@ BROKER_NOT_ROUTED = "BROKER_NOT_ROUTED"
 BROKER_SILENT = "BROKER_SILENT"
 OFFSETS_MISSING = "OFFSETS_MISSING"
 NAMESERVER_SILENT = "NAMESERVER_SILENT"
-#: Gaps against the run before, which had more (``gone.py``).
+#: Gaps against the run before, which had more (``publish/earlier.py``).
 CLUSTER_GONE = "CLUSTER_GONE"
 GROUP_GONE = "GROUP_GONE"
 BROKER_GONE = "BROKER_GONE"
@@ -155,7 +155,7 @@ def times_ahead(ahead: Mapping[str, tuple[int, Instant, Instant]]) -> Iterator[G
     """A gap for each cluster with rows of the future, which are in no run until then; ``ahead``:
     their number, and the first and the last of their times.
     """
-    for cluster, (number, begins, ends) in sorted(ahead.items()):
+    for cluster, (number, first_seen, last_seen) in sorted(ahead.items()):
         text = agreeing(
             number,
             "cluster {cluster}: {rows:,} [row|rows] from {first} to {last} [is|are] in the "
@@ -163,8 +163,8 @@ def times_ahead(ahead: Mapping[str, tuple[int, Instant, Instant]]) -> Iterator[G
             "them",
             cluster=cluster,
             rows=number,
-            first=time_text(begins),
-            last=time_text(ends),
+            first=time_text(first_seen),
+            last=time_text(last_seen),
         )
         yield Gap(TIMES_AHEAD, text)
 

@@ -104,13 +104,13 @@ def longest_silence(
     >>> longest_silence(range(0, 660, 60), came=[0, 600], usual=300, least=180)
     """
     every, answers = sorted(rounds), sorted(came)
-    begins = [0, *(bisect_right(every, answer) for answer in answers)]
-    ends = [*(bisect_left(every, answer) for answer in answers), len(every)]
+    starts = [0, *(bisect_right(every, answer) for answer in answers)]
+    stops = [*(bisect_left(every, answer) for answer in answers), len(every)]
     found = [Silence(0, 0)]
-    edges = zip([None, *answers], [*answers, None], begins, ends, strict=True)
-    for before, after, begin, end in edges:
+    between = zip([None, *answers], [*answers, None], starts, stops, strict=True)
+    for before, after, start, stop in between:
         due: list[Instant] = []
-        for time in every[begin:end]:
+        for time in every[start:stop]:
             latest = due[-1] if due else before
             if latest is None or time - latest >= _NEARLY * usual:
                 due.append(time)
@@ -204,23 +204,23 @@ def short_nights(rounds: RoundTimes, since: Instant | None, until: Instant | Non
         ]
         interval = usual[cluster]
         edges = [(since or own[0], until or own[-1]), *others]
-        begin = min(own[0], *(at for at, _ in edges))
-        end = max(own[-1], *(at for _, at in edges))
-        most = max(longest_at_edges(interval or 0), 0 if interval else (end - begin) / 2)
-        if own[0] - begin > most:
+        begins = min(own[0], *(at for at, _ in edges))
+        ends = max(own[-1], *(at for _, at in edges))
+        most = max(longest_at_edges(interval or 0), 0 if interval else (ends - begins) / 2)
+        if own[0] - begins > most:
             text = Text(
                 "cluster {cluster}: no round from {begin} until the first one at {first}",
                 cluster=cluster,
                 first=time_text(own[0]),
-                begin=time_text(begin),
+                begin=time_text(begins),
             )
             yield Gap(gaps.ROUNDS_BEGIN_LATE, text)
-        if end - own[-1] > most:
+        if ends - own[-1] > most:
             text = Text(
                 "cluster {cluster}: no round after the last one at {last} until {end}",
                 cluster=cluster,
                 last=time_text(own[-1]),
-                end=time_text(end),
+                end=time_text(ends),
             )
             yield Gap(gaps.ROUNDS_END_EARLY, text)
 
@@ -303,8 +303,8 @@ def silences(
     for (cluster, name), times in sorted(given[ROUTES].items()):
         # In place of a nameserver another may come.
         others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
-        end = max(times) if any(max(times) < other for other in others) else None
-        asked = [time for time in rounds.get(cluster, ()) if end is None or time < end]
+        ends = max(times) if any(max(times) < other for other in others) else None
+        asked = [time for time in rounds.get(cluster, ()) if ends is None or time < ends]
         if silence := _came_no_more(times, asked, of_routes):
             text = Text(
                 "nameserver {name} of cluster {cluster} gave no route from {since} to {until}",
