@@ -34,11 +34,12 @@ from .shell.asked import (
     GivenIssues,
     GivenSettings,
     Time,
+    as_arrow,
     asked_task,
+    check_named,
     history_of,
     temporary_folder,
 )
-from .shell.given_tables import as_arrow, check_named
 from .shell.report import Report
 from .storage import Location, ReportHistory, Snapshots, SnapshotWriter
 

@@ -41,10 +41,14 @@ def audit(
     columns that it must have. Nothing is published then, and what was published stays.
     """
     # Here, for spark-submit runs this file, and the package comes with the command line.
-    from .pipeline.audit import fold_inputs, opened  # noqa: PLC0415
+    from .pipeline.audit import fold_inputs, with_window  # noqa: PLC0415
+    from .pipeline.inputs import Inputs  # noqa: PLC0415
     from .publish.publish import publish  # noqa: PLC0415
+    from .storage import Snapshots  # noqa: PLC0415
 
-    task, inputs = opened(task, inputs, progress)
+    inputs = inputs or Inputs(Snapshots.open(task.snapshots), task.settings)
+    progress.say(inputs.sentence())
+    task = with_window(task)
     with inputs.snapshots.in_use():
         with progress.step("groups") as step:
             groups = fold_inputs(engine, inputs, task)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from itertools import chain
 
 from rebalance_core.english import count
@@ -22,7 +21,6 @@ from ..engines.files import check_apart, list_local_files, no_dumps
 from ..errors import AuditError, InputError, LeaseError, QuarantineError
 from ..pipeline.ingest import ingest
 from ..pipeline.inputs import Inputs, require_tables, window_of_last
-from ..pipeline.steps import STEPS
 from ..publish.run import Run, Task
 from ..reports.commands import option
 from ..reports.tables import PublishedTables
@@ -31,10 +29,14 @@ from ..shell.closing import closing_lines
 from ..storage import Location, PublishedRun, Reports, Snapshots, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..texts.failures import sentence_of
-from ..texts.shown import in_utc, iso, json_text, visible
+from ..texts.shown import in_utc, json_text, visible
 from . import common
 from .engine_choice import Choice, choose_engine, open_engine
 
+_INGEST = ("records", "snapshot tables", "check of the tables")
+_AUDIT = ("groups", "findings", "report tables", "check of the reports")
+#: The steps of each command as its progress counts them, in their order.
+STEPS = {"ingest": _INGEST, "audit": _AUDIT, "run": _INGEST + _AUDIT}
 #: The most dumps that are named before a run; the sizes of all are summed.
 _NAMED_FILES = 10
 _to_second = partial(iso, timespec="seconds")

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from ..config.choices import AUTO, LOCAL, SPARK
 from ..console.progress import Progress
@@ -60,12 +59,13 @@ def choose_engine(
         return Choice(SPARK, "engine spark, by --engine")
     if for_spark:
         return Choice(SPARK, f"engine spark, by {for_spark}")
-    size, is_for_spark, is_for_several = (
-        _size_of_tables(snapshots) if dumps is None else _size_of_dumps(dumps)
-    )
+    size, is_for_spark, is_for_several = _size_of(dumps, snapshots)
     if asked == AUTO and workers is None and is_for_spark:
         return Choice(SPARK, f"engine spark: {size}")
-    workers = workers or (_cores() if is_for_several else 1)
+    if workers is None:
+        # The cores that this process may use; of a system that does not say it, all.
+        of_process = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+        workers = len(of_process(0)) if is_for_several else 1
     processes = "" if workers == 1 else f", in {workers} processes"
     why = "by --engine" if asked == LOCAL else f"without Spark: {size}"
     return Choice(LOCAL, f"engine local{processes}, {why}", workers)
@@ -118,34 +118,22 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _cores() -> int:
-    """The cores that this process may use; of a system that does not say it, all."""
-    of_process = getattr(os, "sched_getaffinity", None)
-    return os.cpu_count() or 1 if of_process is None else len(of_process(0))
-
-
-#: An input's size in words, whether it is one for Spark, and for several processes.
-_Size: TypeAlias = tuple[str, bool, bool]
-
-
-def _size_of_dumps(dumps: Sequence[str]) -> _Size:
-    files = list_local_files(dumps)
-    if files is None:
-        return "the dumps do not lie on this machine", True, True
-    size = sum(file.unpacked_size for file in files)
-    text = f"about {size / 1e6:,.1f} MB of text"
-    if size > _MOST_DUMP_BYTES:
-        return f"{text}, more than {_MOST_DUMP_BYTES / 1e6:,.1f}", True, True
-    return text, False, size > _BYTES_ALONE
-
-
-def _size_of_tables(snapshots: Location) -> _Size:
-    if not snapshots.is_local:
-        return "the snapshot tables do not lie on this machine", True, True
-    tables = Snapshots.open(snapshots)
-    there = (table.name for table in SNAPSHOT_TABLES if tables.has(table.name))
-    rows = sum(map(tables.count, there))
-    text = f"{rows:,} rows in the snapshot tables"
-    if rows > _MOST_ROWS:
-        return f"{text}, more than {_MOST_ROWS:,}", True, True
-    return text, False, rows > _ROWS_ALONE
+def _size_of(dumps: Sequence[str] | None, snapshots: Location) -> tuple[str, bool, bool]:
+    """An input's size in words, whether it is one for Spark, and for several processes."""
+    if dumps is None:
+        if not snapshots.is_local:
+            return "the snapshot tables do not lie on this machine", True, True
+        tables = Snapshots.open(snapshots)
+        there = (table.name for table in SNAPSHOT_TABLES if tables.has(table.name))
+        size, most, alone = sum(map(tables.count, there)), _MOST_ROWS, _ROWS_ALONE
+        text, most_in_words = f"{size:,} rows in the snapshot tables", f"{most:,}"
+    else:
+        files = list_local_files(dumps)
+        if files is None:
+            return "the dumps do not lie on this machine", True, True
+        size, most = sum(file.unpacked_size for file in files), _MOST_DUMP_BYTES
+        alone = _BYTES_ALONE
+        text, most_in_words = f"about {size / 1e6:,.1f} MB of text", f"{most / 1e6:,.1f}"
+    if size > most:
+        return f"{text}, more than {most_in_words}", True, True
+    return text, False, size > alone

@@ -24,9 +24,14 @@ from ..console.output import give, say
 from ..console.progress import Progress
 from ..errors import InputError, SettingsError
 from ..judge.moment import Moment
-from ..pipeline.judged_moments import judged_of
-from ..pipeline.moment_texts import explain_moment, predict_moments
-from ..pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables
+from ..pipeline.moments import (
+    MomentQuestion,
+    explain_moment,
+    judged_of,
+    moments_of_dumps,
+    moments_of_tables,
+    predict_moments,
+)
 from ..reports.situation_text import at_other_times
 from ..reports.tables import PublishedTables
 from ..storage import Location

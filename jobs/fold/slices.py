@@ -23,7 +23,8 @@ from ..schemas import (
     TOPIC_ROUTES,
     Table,
 )
-from ..storage import Location, shared
+from ..storage import Location
+from ..storage.manifest import kept_file
 from .kernel import Cutting
 from .numbers import TableSource, open_files, rows_of_group
 
@@ -91,7 +92,7 @@ class TableStep:
         """The rows of a slice that count."""
         table = _TABLES[slice_.what]
         if content is None and slice_.is_whole:
-            content = shared.find(slice_.path)
+            content = kept_file(slice_.path)
         if content is not None:
             rows = open_files(table, [content])
         else:

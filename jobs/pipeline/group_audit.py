@@ -13,6 +13,7 @@ from rebalance_core.grouping import grouped
 
 from ..declared.dossier import Dossier, EarlierFinding
 from ..engines.pieces import (
+    FOR_ALL,
     Piece,
     all_values,
     in_parts,
@@ -48,8 +49,7 @@ from ..judge.rules.case import Case
 from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems
 from ..schemas import ALLOCATIONS, REPORT_TABLES
-from .failed_groups import pack_failures
-from .refused_events import REASON, TimesShown, pack_times
+from .gathered import FAILED, REASON, TIMES, TimesShown
 
 #: The piece with the open findings of the run before, of a shard.
 EARLIER = "earlier"
@@ -156,8 +156,11 @@ class GroupAudit:
 
     def situations(self, groups: Shard) -> Iterator[SeenState]:
         """Each distinct situation of the groups."""
-        found = (each for _, each in groups.groups if isinstance(each, Situations))
-        distinct = (each.distinct().values() for each in found)
+        distinct = (
+            situations.distinct().values()
+            for _, situations in groups.groups
+            if isinstance(situations, Situations)
+        )
         return seen_states(chain.from_iterable(distinct), groups.members)
 
     def evaluate(self, situations: Iterable[SeenState]) -> Iterator[Verdicts]:
@@ -220,12 +223,15 @@ class GroupAudit:
                     failures[group] = Failure.of(*group, error)
                 yield dossier, rows_of_failed(dossier, failures[group], self.terms)
 
-        for part in in_parts(judged(), _ROWS_AT_ONCE, _size):
+        for part in in_parts(
+            judged(), _ROWS_AT_ONCE, lambda group: sum(map(len, group[1].values()))
+        ):
             for name, rows in self._tables(part, failures):
                 yield from pack_rows(groups.number, name, rows)
             part.clear()
-        yield from pack_failures(failures.values())
-        yield from pack_times(groups.times)
+        for kind, value in ((FAILED, list(failures.values())), (TIMES, groups.times)):
+            if value:
+                yield pack_value(FOR_ALL, kind, value)
 
     def _tables(
         self,
@@ -255,7 +261,3 @@ class GroupAudit:
             if failures.setdefault(failure[:2], failure) is not failure:
                 raise  # the rows that say so
             return self._tables([(dossier, rows_of_failed(dossier, failure, self.terms))], failures)
-
-
-def _size(group: tuple[Dossier, _GroupRows]) -> int:
-    return sum(map(len, group[1].values()))

@@ -1,7 +1,7 @@
 """The ingest job: dumps in, snapshot tables and quarantine out, nothing lost between them."""
 
 import logging
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -33,9 +33,9 @@ from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
 from ..texts.shown import visible
 from ..verdict.gaps import Gap, packed
-from ..verdict.left_out import LeftOutRounds, packed_left_out
+from ..verdict.silence import LeftOutRounds, packed_left_out
+from .inputs import ClusterRounds, packed_clusters
 from .lost_lines import losses, too_much
-from .terms_of_settings import ClusterRounds, packed_clusters
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
@@ -207,16 +207,13 @@ class ReadDumps:
 
     def incomplete(self, settings: Settings) -> list[Gap]:
         """The gaps of the files, and of those whose lines were refused."""
-        share = settings.allowed_quarantine_share
-        return losses(self.slices, self.counts, self._understood(), share, self.apart)
-
-    def _understood(self) -> Counter[LineSender]:
-        """The lines of each sender that were understood; none where no line was refused."""
-        found: Counter[LineSender] = Counter()
+        # The lines of each sender that were understood; none where no line was refused.
+        understood: Counter[LineSender] = Counter()
         if any(self.counts.refused_by.values()):
             for value in all_values(self.engine.collect(self.pieces.only(UNDERSTOOD)), UNDERSTOOD):
-                found.update(value)
-        return found
+                understood.update(value)
+        share = settings.allowed_quarantine_share
+        return losses(self.slices, self.counts, understood, share, self.apart)
 
     def tables(self, settings: Settings) -> Iterator[Piece]:
         """The pieces of all snapshot tables, the kind of each its table's name."""
@@ -234,34 +231,24 @@ class ReadDumps:
         """The same, where they are made and without the quarantine."""
         offsets = {log: log_offset(by) for log, by in self.counts.ahead.items()}
         configs = ClusterConfigs.by_cluster(self.counts.configured)
-        terms = SnapshotTerms(
-            settings.heartbeat_expiry_seconds,
-            settings.client_log_time_zone,
-            offsets,
-            self.counts.mapped,
-            configs,
-        )
+        expiry, zone = settings.heartbeat_expiry_seconds, settings.client_log_time_zone
+        terms = SnapshotTerms(expiry, zone, offsets, self.counts.mapped, configs)
         return self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make_tables)
 
     def quarantine(self) -> Iterator[Piece]:
         """The pieces of the refused lines."""
-        before = _lines_before(self.slices, self.counts.lines)
+        # The reader of a range counts from its beginning: the lines of its file before each slice.
+        before: dict[int, int] = {}
+        of_files: Counter[str] = Counter()
+        for slice_ in self.slices:
+            before[slice_.number] = of_files[slice_.path]
+            of_files[slice_.path] += self.counts.lines[slice_.number]
         for piece in self.engine.collect(self.pieces.only(QUARANTINE.name)):
             number, rows = unpack_value(piece.data)
             for row in rows:
                 row["line_number"] += before[number]
             table = pa.Table.from_pylist(rows, schema=QUARANTINE.schema)
             yield from pack_rows(FOR_ALL, QUARANTINE.name, table)
-
-
-def _lines_before(slices: Sequence[Slice], lines: Mapping[int, int]) -> dict[int, int]:
-    """The lines of its file before each slice: the reader of a range counts from its beginning."""
-    found: dict[int, int] = {}
-    of_files: dict[str, int] = defaultdict(int)
-    for slice_ in slices:
-        found[slice_.number] = of_files[slice_.path]
-        of_files[slice_.path] += lines[slice_.number]
-    return found
 
 
 def read_dumps(engine: Engine, files: Sequence[InputFile], settings: Settings) -> ReadDumps:

@@ -1,42 +1,45 @@
-"""The snapshot tables of an audit: which of them are read, as which slices, and how each is cut.
+"""The inputs of an audit: its snapshot tables, and the terms of the judgement.
 
-Ingest writes an id with each poll (``list_id``, ``route_id``), and each distinct content once
+Which tables are read, as which slices, and how each is cut:
+
+ingest writes an id with each poll (``list_id``, ``route_id``), and each distinct content once
 (``member_lists``, ``route_contents``): an audit with ids reads one narrow row for each answer.
 ``heartbeats`` and ``topic_routes`` stay the public contract: a lake that has them needs no ingest.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from rebalance_core import StrategyRule, StrategyRules
+
+from .. import schemas
+from ..config.known_issues import KnownIssue
 from ..config.settings import Settings
 from ..config.window import Window
 from ..contract import check_tables, has_columns
+from ..declared.instants import Instant
 from ..engines.engine import MOST_BYTES, Engine, Slice
 from ..errors import InputError
 from ..fold.checked_rows import checked_rows
 from ..fold.dossiers import distinct
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
-from ..schemas import (
-    BROKER_POLLS,
-    HEARTBEATS,
-    MEMBER_LISTS,
-    QUARANTINE,
-    ROUTE_CONTENTS,
-    ROUTE_POLLS,
-    TOPIC_ROUTES,
-    Table,
-)
+from ..judge.terms import ClustersOfName, KnownIssueTerms, Terms
 from ..storage import Location, PublishedRun, Snapshots
 from ..storage.location import check_bucket, parquet_of
 
 #: Tables without which there is nothing to audit.
-_REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
+_REQUIRED = (schemas.HEARTBEATS, schemas.TOPIC_ROUTES)
+#: The key of the summary of an ingest.
+_CLUSTERS = "clusters_of_names"
+#: The clusters, by cluster and broker name, in which a nameserver has the name, round by round.
+ClusterRounds: TypeAlias = Mapping[tuple[str, str], Mapping[Instant, Iterable[str]]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Inputs:
             return engine.given(step((slice_, None) for slice_ in slices)), cutting
         return engine.map(slices, step), cutting
 
-    def slices(self, tables: Sequence[Table]) -> list[Slice]:
+    def slices(self, tables: Sequence[schemas.Table]) -> list[Slice]:
         """The files of the tables, large ones in ranges of their row groups.
 
         ContractError where a table has not the columns that it must have.
@@ -83,7 +86,7 @@ class Inputs:
         # The rows may be read by their ids: all the same they have to be what the contract says.
         check_tables(
             (table, self.snapshots.schema(table.name))
-            for table in dict.fromkeys([*_REQUIRED, *tables, QUARANTINE])
+            for table in dict.fromkeys([*_REQUIRED, *tables, schemas.QUARANTINE])
             if self.snapshots.has(table.name)
         )
         found: list[Slice] = []
@@ -97,7 +100,7 @@ class Inputs:
 
     def quarantine(self) -> Iterator[pa.Table]:
         """The rows of the quarantine of the ingest, some at a time."""
-        return checked_rows(self.snapshots, QUARANTINE, QUARANTINE.schema.names)
+        return checked_rows(self.snapshots, schemas.QUARANTINE, schemas.QUARANTINE.schema.names)
 
     def groups(self) -> set[str]:
         """The names of all groups about which brokers were asked."""
@@ -109,7 +112,7 @@ class Inputs:
 
     def _polled(self, *columns: str) -> set[tuple[str, ...]]:
         """The distinct values of these columns in the rows of what brokers were asked."""
-        tables = (HEARTBEATS, BROKER_POLLS)
+        tables = (schemas.HEARTBEATS, schemas.BROKER_POLLS)
         batches = chain(*(checked_rows(self.snapshots, table, columns) for table in tables))
         return {of_row for rows in batches for of_row in distinct(rows, *columns)}
 
@@ -117,7 +120,10 @@ class Inputs:
         """The way in which the tables become pieces, of one shard."""
         expiry = self.settings.heartbeat_expiry_seconds
         most = self.settings.bounds.quarantined_lines
-        return Cutting(1, expiry, self.has_list_ids(), self.has_route_ids(), most)
+        # Ids of routes do not depend on a setting. The polls that have them say when each
+        # nameserver was asked, which the rows do not.
+        has_route_ids = self._has_all(schemas.ROUTE_POLLS, schemas.ROUTE_CONTENTS)
+        return Cutting(1, expiry, self.has_list_ids(), has_route_ids, most)
 
     def has_list_ids(self) -> bool:
         """True if the ids of lists that ``ingest`` wrote are those that this audit would compute.
@@ -127,16 +133,9 @@ class Inputs:
         """
         expiry = (self.snapshots.ingested or {}).get("heartbeat_expiry_seconds")
         is_same = expiry == self.settings.heartbeat_expiry_seconds
-        return is_same and self._has_all(BROKER_POLLS, MEMBER_LISTS)
+        return is_same and self._has_all(schemas.BROKER_POLLS, schemas.MEMBER_LISTS)
 
-    def has_route_ids(self) -> bool:
-        """True if there are ids of routes: they do not depend on a setting.
-
-        The polls that have them say when each nameserver was asked, which the rows do not.
-        """
-        return self._has_all(ROUTE_POLLS, ROUTE_CONTENTS)
-
-    def _has_all(self, *tables: Table) -> bool:
+    def _has_all(self, *tables: schemas.Table) -> bool:
         """True if the tables are there, with all their columns."""
         there = self.snapshots
         return all(
@@ -148,16 +147,21 @@ class Inputs:
         """The rows of each table in the window."""
         # A route that was polled shortly before the window still holds when it begins.
         of_routes = window.earlier(self.settings.route_max_age_seconds)
-        windows = {HEARTBEATS: window, BROKER_POLLS: window, TOPIC_ROUTES: of_routes}
-        return {table.name: self._count(table, of_table) for table, of_table in windows.items()}
-
-    def _count(self, table: Table, window: Window) -> int:
-        if not self.snapshots.has(table.name):
-            return 0
-        columns = self.snapshots.schema(table.name)
-        if "snapshot_time" not in columns.names:
-            return 0  # the contract's check reports what is missing
-        return self.snapshots.count(table.name, window.filter_of(table, columns))
+        windows = {
+            schemas.HEARTBEATS: window,
+            schemas.BROKER_POLLS: window,
+            schemas.TOPIC_ROUTES: of_routes,
+        }
+        rows = dict.fromkeys((table.name for table in windows), 0)
+        for table, of_table in windows.items():
+            # Without a time the contract's check reports what is missing.
+            if (
+                self.snapshots.has(table.name)
+                and "snapshot_time" in (columns := self.snapshots.schema(table.name)).names
+            ):
+                where = of_table.filter_of(table, columns)
+                rows[table.name] = self.snapshots.count(table.name, where)
+        return rows
 
 
 def _row_groups(root: Location, path: str, whole: Slice) -> list[Slice]:
@@ -187,3 +191,51 @@ def window_of_last(last: PublishedRun | None, window: Window) -> Window:
         return window
     since = last.summary["window"]["since"]
     return replace(window, since=since and datetime.fromisoformat(since))
+
+
+def packed_clusters(clusters: ClusterRounds) -> dict[str, Any]:
+    """The clusters of broker names that are in several, as the summary of an ingest has them."""
+    rows = [
+        [*of_name, sorted({*chain(*rounds.values())}), min(rounds), max(rounds)]
+        for of_name, rounds in sorted(clusters.items())
+    ]
+    return {_CLUSTERS: rows} if rows else {}
+
+
+def terms_of(
+    settings: Settings,
+    known_issues: Iterable[KnownIssue] = (),
+    ingested: Mapping[str, Any] | None = None,
+) -> Terms:
+    """The terms of the judgement; the known issues are those that are in force. ``ingested``: the
+    summary of the ingest of what is judged.
+    """
+    clusters_of_names = {
+        (cluster, name): ClustersOfName(*of_name)
+        for cluster, name, *of_name in (ingested or {}).get(_CLUSTERS, ())
+    }
+    return Terms(
+        persistence_seconds=settings.persistence_seconds,
+        heartbeat_expiry_seconds=settings.heartbeat_expiry_seconds,
+        route_max_age_seconds=settings.route_max_age_seconds,
+        warning_probability=settings.severity.warning_probability,
+        critical_probability=settings.severity.critical_probability,
+        masking=settings.masking.to_masking(),
+        topic_queues=settings.bounds.topic_queues,
+        known_issues=tuple(
+            KnownIssueTerms(
+                reason=entry.reason,
+                patterns=tuple((key, re.compile(text)) for key, text in entry.patterns().items()),
+                queues=None if entry.queues is None else frozenset(entry.queues),
+                kinds=None if entry.kinds is None else frozenset(entry.kinds),
+            )
+            for entry in known_issues
+        ),
+        clusters_of_names=clusters_of_names,
+    )
+
+
+def strategy_rules(settings: Settings) -> StrategyRules:
+    """The settings' strategies as the core has them."""
+    rules = [StrategyRule(**strategy.model_dump()) for strategy in settings.strategies]
+    return StrategyRules(rules, settings.default_strategy, settings.bounds.topic_queues)

@@ -18,25 +18,17 @@ from rebalance_core.texts import Text
 from ..config.masking import Masking
 from ..config.settings import Settings
 from ..config.window import Window
+from ..declared import kinds
 from ..declared.coverage import is_complete
 from ..declared.dossier import Dossier
 from ..declared.instants import Instant, to_instant
-from ..declared.kinds import (
-    ALLOCATES_OTHERWISE,
-    CLIENT_NOT_ANSWERING,
-    QUEUE_NOT_HELD,
-    QUEUES_LEFT_ROUTE,
-    STALLED,
-    UNLISTED_CONSUMER,
-    kind_of,
-)
 from ..dumps.group_configs import last_group_configs
 from ..engines.files import list_local_files, slices_of
 from ..engines.local import LocalEngine
 from ..judge.observe.routes import queues_of, readable
 from ..judge.result.rows import BY_OFFSETS
 from ..languages.translated_rows import TEXTS, with_texts
-from ..publish.gone import BROKERS, NAMESERVERS
+from ..publish.earlier import BROKERS, NAMESERVERS
 from ..reports.finding_rows import FindingRow, counted_rows, read_rows
 from ..reports.tables import Place, Tables, by_place
 from ..reports.words import in_words
@@ -58,10 +50,15 @@ from .inputs import Inputs
 #: Kinds that running infos alone show (docs/collect), as findings or as causes; those that they
 #: show where no heartbeat came; and by offsets, besides what ``judge/result/rows.py`` has.
 _BY_RUNNING_INFOS = frozenset(
-    {QUEUE_NOT_HELD, ALLOCATES_OTHERWISE, CLIENT_NOT_ANSWERING, "STRATEGY_MISMATCH"}
+    {
+        kinds.QUEUE_NOT_HELD,
+        kinds.ALLOCATES_OTHERWISE,
+        kinds.CLIENT_NOT_ANSWERING,
+        "STRATEGY_MISMATCH",
+    }
 )
 _BY_SUBSCRIPTIONS = frozenset({EXPRESSION_MISMATCH, "SUBSCRIPTION_MISMATCH"})
-_BY_OFFSETS = BY_OFFSETS | {STALLED, UNLISTED_CONSUMER}
+_BY_OFFSETS = BY_OFFSETS | {kinds.STALLED, kinds.UNLISTED_CONSUMER}
 _ROUTE_DIVERGENCE = "ROUTE_DIVERGENCE"
 _HEALTH = (
     *("coverage", "reason", "queues", "subscription_source"),
@@ -138,8 +135,8 @@ class JudgedPlaces:
 
 def last_episodes(rows: Iterable[FindingRow]) -> list[FindingRow]:
     """The last episode of each finding."""
-    every = grouped((each.finding_id, each) for each in rows)
-    return [max(each, key=lambda row: row.last_seen) for each in every.values()]
+    every = grouped((row.finding_id, row) for row in rows)
+    return [max(episodes, key=lambda row: row.last_seen) for episodes in every.values()]
 
 
 @dataclass(frozen=True)
@@ -215,7 +212,7 @@ class Comparison:
         if is_of_route and len(dossier.nameservers) < len(nameservers):
             lost = names(sorted(nameservers - dossier.nameservers), MOST_NAMES)
             yield Lack(Text("no route came from {nameservers}", nameservers=lost))
-        if finding.kind == QUEUES_LEFT_ROUTE:
+        if finding.kind == kinds.QUEUES_LEFT_ROUTE:
             # Snapshots that begin later do not show which queues were there.
             brokers = {name for row in rows for name in row.broker_names}
             routed = {name for name, _ in _routed(dossier, finding.place.topic)}
@@ -254,7 +251,8 @@ class Comparison:
             if run.source == RUNNING_INFO and run.error_code is None
             for snapshot, collected in run.times
         )
-        return {self.masking.mask(each): sorted(answered.get(each, ())) for each in sorted(listed)}
+        mask = self.masking.mask
+        return {mask(name): sorted(answered.get(name, ())) for name in sorted(listed)}
 
     def _others(self, place: Place, causes: frozenset[str]) -> Iterator[OtherFault]:
         """Faults that go on at the place and were not asked about, but for what was there before of
@@ -276,7 +274,7 @@ class Comparison:
             for row in there
             if not row.lasts
             and row.known_issue is None
-            and not kind_of(row.kind).passes
+            and not kinds.kind_of(row.kind).passes
             and row.finding_id not in self.before.lasting
         ]
         for rows, lasts in ((counted, True), (begun, False)):
@@ -316,5 +314,5 @@ def _routed(dossier: Dossier, topic: str) -> set[tuple[str, int]]:
     runs = grouped(
         (route_run.namesrv_addr, route_run) for route_run in dossier.routes.get(topic, ())
     )
-    last = (max(each, key=lambda run: run.times[-1]) for each in runs.values())
+    last = (max(of_one, key=lambda run: run.times[-1]) for of_one in runs.values())
     return {queue for run in last for queue in queues_of(readable(run.brokers))}

@@ -18,7 +18,7 @@ from ..schemas import Table
 from ..storage import Location, PublishedRun, ReportHistory, Reports
 from ..verdict.gaps import Gap, gaps_of
 from ..verdict.silence import AnswerTimes
-from .gone import Witnesses
+from .earlier import Witnesses
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The judgement of a topic at one moment: all that was found of it then, and at other times.
 
-It is what ``explain`` says first; ``pipeline/judged_moments.py`` makes it of the tables of a run.
+It is what ``explain`` says first; ``pipeline/moments.py`` makes it of the tables of a run.
 """
 
 from collections.abc import Mapping, Sequence

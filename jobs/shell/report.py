@@ -12,8 +12,14 @@ from rebalance_core.errors import near_names
 
 from ..errors import InputError
 from ..judge.moment import Moment
-from ..pipeline.moment_texts import Prediction, ShellText, explain_moment, predict_moments
-from ..pipeline.moments import MomentQuestion, moments_of_tables
+from ..pipeline.moments import (
+    MomentQuestion,
+    Prediction,
+    ShellText,
+    explain_moment,
+    moments_of_tables,
+    predict_moments,
+)
 from ..publish.run import Task
 from ..rendering.write import Look, report_text
 from ..reports.run_table import table_of_run

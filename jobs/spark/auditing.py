@@ -40,7 +40,10 @@ from ..schemas import (
     TOPIC_ROUTES,
 )
 from ..shell import asked
-from ..shell.given_tables import as_arrow, check_named
+from ..shell.asked import (
+    as_arrow,
+    check_named,
+)
 from ..shell.report import Report
 from ..storage import PublishedRun
 from ..texts.failures import sentence_of

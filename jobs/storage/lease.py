@@ -49,14 +49,14 @@ def lease(
     that. Raises LeaseError if it did not get it. It gives the claim: another run that finds it
     lapsed removes it.
     """
-    began, has_reported = time.monotonic(), False
+    begins, has_reported = time.monotonic(), False
     while True:
         with _claim(claims, run_id) as mine:
             other = _other_claim(claims, mine)
             if other is None:
                 yield mine
                 return
-        if time.monotonic() - began >= wait_seconds:
+        if time.monotonic() - begins >= wait_seconds:
             raise LeaseError(
                 f"{other} is writing there ({claims}), also after {wait_seconds:g} s: this run "
                 "gave up and changed nothing; run it again when the other one has ended"

@@ -18,8 +18,7 @@ import pyarrow.fs as pafs
 from ..errors import InputError
 from ..texts.shown import visible
 from . import disk
-from .aws import with_endpoint
-from .objects import Objects
+from .stores import Objects, with_endpoint
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds

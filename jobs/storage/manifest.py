@@ -5,13 +5,16 @@ of itself. It is JSON: a person who has lost everything else can read it.
 
 What was written is read back before it counts, rows by the footers and bytes by the digest: an
 error of a disk, or another process that clears the folder, ends the run and not the report. On
-another machine a small table is read whole for it, once: its readers get these bytes (``shared``).
+another machine a small table is read whole for it, once: its readers get these bytes
+(``kept_file``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +24,6 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ..errors import DamagedError
-from . import shared
 from .location import Location, parquet_of
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
@@ -32,6 +34,14 @@ _REMEDY = ": restore the file, or run that date again"
 #: Digests of tables on other machines are compared up to so many bytes; above it names, sizes and
 #: the checksums of Parquet's pages have to do.
 _MOST_REMOTE_BYTES = 256 << 20
+#: A table of up to so many bytes is read whole; of a larger one what is asked for, where it lies.
+_MOST_OF_A_TABLE = 8 << 20
+#: Files of tables on other machines, each read once in a process and compared with its manifest: a
+#: name has the id of its run in it, so that no other bytes are ever published under it. Of the most
+#: bytes in all those go first that nobody asked for longest.
+_KEPT: OrderedDict[str, pa.Buffer] = OrderedDict()
+_MOST_KEPT = 64 << 20
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -118,20 +128,20 @@ class TableFiles:
 
 def _is_small(root: Location, size: int) -> bool:
     """True if a table lies on another machine and is read whole."""
-    return not root.is_local and size <= shared.MOST_OF_A_TABLE
+    return not root.is_local and size <= _MOST_OF_A_TABLE
 
 
 def _content(root: Location, file: TableFile) -> pa.Buffer:
     """The bytes of a file as they were published, read once; DamagedError where they are others."""
     place = root / file.path
-    if (held := shared.find(place.uri)) is not None:
+    if (held := kept_file(place.uri)) is not None:
         return held
     try:
         data = place.read_bytes()
     except FileNotFoundError:
         raise _missing(root, file) from None
     _check(root, file, len(data), hashlib.sha256(data).hexdigest())
-    return shared.add(place.uri, data)
+    return _keep_file(place.uri, data)
 
 
 def _check(root: Location, file: TableFile, size: int, sha256: str | None = None) -> None:
@@ -156,13 +166,35 @@ def _described(root: Location, info: pafs.FileInfo, *, is_small: bool) -> TableF
     place = root / path
     data = place.read_bytes()
     rows = pq.read_metadata(pa.BufferReader(data)).num_rows
-    shared.add(place.uri, data)
+    _keep_file(place.uri, data)
     return TableFile(path, len(data), rows, hashlib.sha256(data).hexdigest())
 
 
 def _sha256(root: Location, path: str) -> str:
     with root.file_system.open_input_stream(path, compression=None) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def kept_file(uri: str) -> pa.Buffer | None:
+    """The bytes of a file that this process has read, and compared with its manifest."""
+    with _LOCK:
+        if uri in _KEPT:
+            _KEPT.move_to_end(uri)
+        return _KEPT.get(uri)
+
+
+def _keep_file(uri: str, data: bytes) -> pa.Buffer:
+    with _LOCK:
+        _KEPT[uri] = pa.py_buffer(data)
+        while sum(buffer.size for buffer in _KEPT.values()) > _MOST_KEPT:
+            _KEPT.popitem(last=False)
+        return pa.py_buffer(data)
+
+
+def forget_files() -> None:
+    """Forgets all of them, as another process that reads from now on."""
+    with _LOCK:
+        _KEPT.clear()
 
 
 def sealed(values: Mapping[str, Any]) -> str:

@@ -31,7 +31,6 @@ from ..texts.failures import sentence_of
 from .lease import claimed_runs, lease
 from .location import Location
 from .manifest import TableFiles, sealed, unsealed
-from .summaries import check_summary
 
 _LOGGER = logging.getLogger(__name__)
 #: The snapshot tables are published under this one name, the reports under their dates: ``dt=...``.
@@ -42,6 +41,30 @@ AT_WORK = timedelta(days=1)
 #: Both become a part of paths.
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return datetime.fromisoformat(value) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+#: The summary of a run, as readers take it, for anybody may write a pointer. Shapes by key: a type,
+#: a list of one shape, a shape of all values (under ``...``), or more keys.
+_SHAPE: Any = {
+    "started_at": _is_time,
+    "duration_seconds": (int, float),
+    "window": {"since": lambda value: value is None or _is_time(value), "last_snapshot": _is_time},
+    "rows": {...: int},
+    "inputs": {"snapshots": str, "ingested": (dict, type(None))},
+    "incomplete": [list],
+    "brokers": {...: {...: str}},
+    "groups": {"clusters": {...: {...: {"level": str}}}, "left_out": int},
+    "assumptions": {"groups": int, "asked": int},
+    "rounds": {"groups_too_wide": int},
+    "known_issues": [{"reason": str, "expires": str, "expired": bool, "marked": dict}],
+}
 
 
 @dataclass(frozen=True)
@@ -196,7 +219,10 @@ class Publication:
             pointer.create_text(text)
         except OSError as error:
             # It may have failed after it had created the file; a server is then asked again.
-            if pointer.is_folder() or not _is_text(pointer, text):
+            is_made = False
+            with suppress(FileNotFoundError):
+                is_made = not pointer.is_folder() and pointer.read_bytes() == text.encode()
+            if not is_made:
                 if not isinstance(error, FileExistsError):
                     raise
                 copy.delete_file()
@@ -232,19 +258,19 @@ class Publication:
         Kept are the run that counts and, aside, the one before it, for those that read it, and runs
         that may be at work.
         """
-        of_tables = [folder / name for folder in folders for name in folder.children()]
-        there = [location for location in of_tables if location.name.startswith(prefix)]
-        there += [
-            location / name
-            for location in (self._manifests, self._aside)
-            for name in location.children()
+        there = [
+            folder / name
+            for places, begin in ((folders, prefix), ((self._manifests, self._aside), ""))
+            for folder in places
+            for name in folder.children()
+            if name.startswith(begin)
         ]
         # After the listings, and in this order: a run that was listed has a claim until it has
         # published, and from then on counts.
         claimed = claimed_runs(self._claims)
         kept = self.read_runs()
         # Elsewhere a late listing of the claims may hide that a run is at work.
-        since = None if self.root.is_local or not kept else began(kept[0]) - AT_WORK
+        since = None if self.root.is_local or not kept else run_begins(kept[0]) - AT_WORK
         times = self._times()
         last = max(times, default=0)
         earlier = sorted((number for number in times if number < last), reverse=True)
@@ -257,7 +283,7 @@ class Publication:
             elif (
                 # Whoever has a pointer is at work no more. The last ones are asked first.
                 any(self._run_of(number) == run_id for number in earlier)
-                or (run_id not in claimed and (not since or began(run_id) < since))
+                or (run_id not in claimed and (not since or run_begins(run_id) < since))
             ):
                 place.delete()
         for number, time in times.items():
@@ -278,11 +304,7 @@ class Publication:
                 for files in run.files.values():
                     files.check_sizes(self.root)
                 whole.append(run)
-        return max(
-            whole,
-            key=lambda published_run: (published_run.number, published_run.run_id),
-            default=None,
-        )
+        return max(whole, key=lambda run: (run.number, run.run_id), default=None)
 
     def _checked(self, data: bytes) -> PublishedRun:
         """The run of a manifest; ValueError where it is none."""
@@ -310,15 +332,7 @@ class Publication:
         raise ValueError("its tables are not here: it is of another folder")
 
 
-def _is_text(pointer: Location, text: str) -> bool:
-    """True if a file has this text; False where there is none."""
-    try:
-        return pointer.read_bytes() == text.encode()
-    except FileNotFoundError:
-        return False
-
-
-def began(run_id: str) -> datetime:
+def run_begins(run_id: str) -> datetime:
     """The beginning of a run, by its id; the end of time where no run wrote the id."""
     try:
         return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
@@ -330,3 +344,24 @@ def began(run_id: str) -> datetime:
 def _warn(text: str) -> None:
     """Once for each text: a command looks at a pointer several times."""
     _LOGGER.warning(text)
+
+
+def check_summary(summary: Any) -> None:
+    """ValueError where it is none of a run."""
+    for name in _differing(summary, _SHAPE, "summary"):
+        raise ValueError(f"its summary is none of a run: {name}")
+
+
+def _differing(value: Any, shape: Any, name: str) -> Iterator[str]:
+    """The names of the values that are not as the shape has them."""
+    if not isinstance(shape, dict | list):
+        is_so = isinstance(value, shape) if isinstance(shape, type | tuple) else shape(value)
+        yield from () if is_so else [name]
+    elif not isinstance(value, type(shape)):
+        yield name
+    else:
+        values = value if isinstance(value, dict) else dict(enumerate(value))
+        of_all = shape[0] if isinstance(shape, list) else shape.get(...)
+        of_each: Any = dict.fromkeys(values, of_all) if of_all else shape
+        for key, shape_there in of_each.items():
+            yield from _differing(values.get(key), shape_there, f"{name}.{key}")

@@ -69,7 +69,7 @@ class ReportHistory(ABC):
 
     def before(self, date: str) -> PublishedRun | None:
         """The run that counts for the last date before one: whenever either was published."""
-        return self._last_of(each for each in self.dates() if each < check_date(date))
+        return self._last_of(other for other in self.dates() if other < check_date(date))
 
     def last(self, date: str | None) -> PublishedRun | None:
         """The run to go on from: that of the date, else of the last one before it.
@@ -81,8 +81,7 @@ class ReportHistory(ABC):
         return self._last_of(self.dates())
 
     def _last_of(self, dates: Iterable[str]) -> PublishedRun | None:
-        found = (self.find(date) for date in sorted(dates, reverse=True))
-        return next((published_run for published_run in found if published_run is not None), None)
+        return next(filter(None, map(self.find, sorted(dates, reverse=True))), None)
 
 
 class Reports(ReportHistory):
@@ -179,11 +178,7 @@ class Reports(ReportHistory):
 
     def published(self) -> list[PublishedRun]:
         """The run that counts for each date, also for one in the future; InputError: no date."""
-        found = [
-            published_run
-            for published_run in map(self.find, self.dates())
-            if published_run is not None
-        ]
+        found = list(filter(None, map(self.find, self.dates())))
         if not found:
             self.resolve(None)
         return found
@@ -198,7 +193,7 @@ class Reports(ReportHistory):
                 "its last line, as out/reports for --output out"
             )
         newest = self._newest_date or dates[-1]
-        not_future = [each for each in dates if each <= newest]
+        not_future = [other for other in dates if other <= newest]
         if not date and not not_future:
             raise InputError(
                 f"the published reports under {self.root} lie in the future: {', '.join(dates)}; "

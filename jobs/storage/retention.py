@@ -27,7 +27,7 @@ from ..errors import LeaseError
 from ..texts.failures import sentence_of
 from . import disk
 from .location import Location
-from .publication import AT_WORK, SNAPSHOTS, Publication, began
+from .publication import AT_WORK, SNAPSHOTS, Publication, run_begins
 from .reports import Reports
 from .snapshots import new_run_id
 
@@ -76,7 +76,7 @@ class Retention:
         >>> two_days.first_kept(["2026-11-18", "2026-11-19", "2026-11-20", "2099-01-01"])
         '2026-11-19'
         """
-        past = sorted(each for each in dates if each <= self.now.date().isoformat())
+        past = sorted(day for day in dates if day <= self.now.date().isoformat())
         last = next(filter(counts, reversed(past)), None)
         if self.keep_days is None or last is None:
             return ""
@@ -134,7 +134,7 @@ class _StoredItem:
     def is_past(self, now: datetime) -> bool:
         """True if its writer is at work no more."""
         is_of_run = self.run_id and self.kind != "temporary"
-        return now - (began(self.run_id) if is_of_run else self.changed) > AT_WORK
+        return now - (run_begins(self.run_id) if is_of_run else self.changed) > AT_WORK
 
 
 def prune_reports(reports: Reports, retention: Retention) -> PruneResult:
@@ -147,7 +147,7 @@ def prune_reports(reports: Reports, retention: Retention) -> PruneResult:
     published = {item.name[3:] for item in items if item.kind == "pointer"}
     first_kept = retention.first_kept(published, reports.find)
     dates = {item.name for item in items} - {SNAPSHOTS}
-    old = {each for each in dates if each[3:] < first_kept and each[3:] not in retention.spared}
+    old = {name for name in dates if name[3:] < first_kept and name[3:] not in retention.spared}
     return _prune(reports.root, items, retention, old)
 
 
@@ -197,7 +197,11 @@ def _prune_name(
                 raise LeaseError("it was published since it was listed")
         for item in contents:
             if not retention.dry_run:
-                _remove(publication.root / item.path, item)
+                place = publication.root / item.path
+                place.delete()
+                if item.kind == "pointer" and place.is_local:
+                    # When the power fails, the tables are not gone before their pointer is.
+                    disk.sync(Path(place.base).parent)
             what, name = "runs that were not published", item.run_id
             if is_old:
                 what, name = "published dates", item.name[3:]
@@ -242,7 +246,7 @@ def _listed(root: Location) -> list[_StoredItem]:
         if info.mtime is not None:
             item.changed = max(item.changed, info.mtime.astimezone(UTC))
     kinds = list(_ITEMS)
-    return sorted(items.values(), key=lambda each: (kinds.index(each.kind), each.path))
+    return sorted(items.values(), key=lambda item: (kinds.index(item.kind), item.path))
 
 
 def _infos(root: Location) -> list[pafs.FileInfo]:
@@ -251,13 +255,6 @@ def _infos(root: Location) -> list[pafs.FileInfo]:
         with suppress(FileNotFoundError):
             return root.infos(recursive=True)
     return root.infos(recursive=True)
-
-
-def _remove(place: Location, item: _StoredItem) -> None:
-    place.delete()
-    if item.kind == "pointer" and place.is_local:
-        # When the power fails, the tables are not gone before their pointer is.
-        disk.sync(Path(place.base).parent)
 
 
 def _remove_if_empty(folder: Location) -> None:

@@ -153,7 +153,7 @@ class Snapshots:
                     of_column = (row_group.statistics or {}).get("snapshot_time")
                     if of_column is None:
                         return None
-                    found += [each for each in (of_column["min"], of_column["max"]) if each]
+                    found += filter(None, (of_column["min"], of_column["max"]))
             return (min(found), max(found)) if found else None
         return None
 
@@ -166,13 +166,13 @@ class Snapshots:
         if name not in self._opened:
             of_ingest = self.published.files[name] if self.published else None
             found: Any = of_ingest.parquet(self.root) if of_ingest else self.table(name).parquet()
-            types = {each.name: each.type for each in _SCHEMAS[name] if each.nullable}
+            types = {field.name: field.type for field in _SCHEMAS[name] if field.nullable}
             self._opened[name] = found.replace_schema(
                 pa.schema(
-                    each.with_type(types[each.name])
-                    if pa.types.is_null(each.type) and each.name in types
-                    else each
-                    for each in found.schema
+                    column.with_type(types[column.name])
+                    if pa.types.is_null(column.type) and column.name in types
+                    else column
+                    for column in found.schema
                 )
             )
         return self._opened[name]

@@ -24,7 +24,6 @@ from ..declared.instants import SECOND, Instant
 from ..declared.kinds import STALLED, kind_of
 from ..judge.times.extents import reach
 from ..reports.finding_rows import FindingRow
-from ..reports.tables import Place
 
 #: The answers, the one that decides over several findings first. OTHER_FAULT: it is gone, and
 #: another fault is at its place.
@@ -38,12 +37,11 @@ _MOST_NAMED = 3
 def in_words(findings: Sequence[FindingRow]) -> str:
     """Findings in words: of each topic each kind, with its queues."""
     alike = grouped(((finding.kind, finding.place), finding.queue) for finding in findings)
-    return list_of((_named(*key, queues) for key, queues in alike.items()), _MOST_NAMED)
-
-
-def _named(kind: str, place: Place, queues: Sequence[tuple[str, int] | None]) -> Text:
-    topic = Text("{group} / {topic}", group=place.consumer_group, topic=place.topic)
-    return Text("{kind} of {place}", kind=kind_in_words(kind, queues), place=topic)
+    named = []
+    for (kind, place), queues in alike.items():
+        topic = Text("{group} / {topic}", group=place.consumer_group, topic=place.topic)
+        named.append(Text("{kind} of {place}", kind=kind_in_words(kind, queues), place=topic))
+    return list_of(named, _MOST_NAMED)
 
 
 def kind_in_words(kind: str, queues: Iterable[tuple[str, int] | None]) -> str:
@@ -131,9 +129,8 @@ def answer(finding: FindingRow, look: NewLook, persistence_seconds: int) -> Chec
         return CheckAnswer(finding, "NOT_YET", reason, at)
 
     if look.is_deleted:
-        return CheckAnswer(
-            finding, "GONE", Text("no broker knows the group any more: it was deleted")
-        )
+        deleted = Text("no broker knows the group any more: it was deleted")
+        return CheckAnswer(finding, "GONE", deleted)
     until = max((times[-1] for times in look.witnesses.values() if times), default=None)
     if until is None:
         return not_yet(_reason(look.lacks) or Text("no broker gave a list of the group's members"))
@@ -210,8 +207,8 @@ def _unearned(look: NewLook, seen: Instant, until: Instant) -> str:
         unread = [_unread(offset, seen) for offset in look.offsets]
         if not unread:
             return Text("offsets would show it, and none came: collect consume_stats")
-        if all(each is not None for each in unread):
-            waiting = sum(each or 0 for each in unread)
+        if None not in unread:
+            waiting = sum(filter(None, unread))
             return agreeing(
                 waiting,
                 "no offset advanced from {seen:dayZ} to {until:clock}, and {waiting} [waits|wait]",
@@ -267,19 +264,19 @@ class CheckAnswers:
     @property
     def state(self) -> CheckState:
         """The answer: the first of ``STATES`` that one of them has."""
-        return min((check_answer.state for check_answer in self.answers), key=STATES.index)
+        return min((answered.state for answered in self.answers), key=STATES.index)
 
     @property
     def deciding(self) -> list[CheckAnswer]:
         """The answers that have this state; the one that can be said last first."""
-        found = [check_answer for check_answer in self.answers if check_answer.state == self.state]
-        return sorted(found, key=lambda check_answer: -(check_answer.at or 0))
+        found = [answered for answered in self.answers if answered.state == self.state]
+        return sorted(found, key=lambda answered: -(answered.at or 0))
 
     @property
     def at(self) -> Instant | None:
         """The time from which on all of it can be said; None: nothing shows when."""
-        times = [check_answer.at for check_answer in self.deciding]
-        return None if None in times else max(time for time in times if time is not None)
+        times = [answered.at for answered in self.deciding]
+        return None if None in times else max(filter(None, times))
 
     @property
     def sentence(self) -> Text:
@@ -292,30 +289,23 @@ class CheckAnswers:
             template = "Cannot be said before {at:dayZ}: {findings}: {reason}."
             return Text(template, at=self.at, **values)
         if self.state == OTHER_FAULT:
-            now = list_of(
-                dict.fromkeys(check_answer.now for check_answer in self.deciding), _MOST_NAMED
-            )
-            return Text(
-                "Gone, but something else is wrong now, {now}: {findings}: {reason}.",
-                now=now,
-                **values,
-            )
+            others = dict.fromkeys(answered.now for answered in self.deciding)
+            template = "Gone, but something else is wrong now, {now}: {findings}: {reason}."
+            return Text(template, now=list_of(others, _MOST_NAMED), **values)
         if self.state == GONE:
             return Text("Gone: {findings}: {reason}.", **values)
-        known = dict.fromkeys(check_answer.finding.known_issue for check_answer in self.deciding)
+        known = dict.fromkeys(answered.finding.known_issue for answered in self.deciding)
         if None in known:
             return Text("Still there: {findings}: {reason}.", **values)
-        issues = joined(each for each in known if each)
+        issues = joined(filter(None, known))
         template = "Still there, a known issue ({issues}): {findings}: {reason}."
         return Text(template, issues=issues, **values)
 
     @property
     def _findings(self) -> str:
         """The findings that have the state of all; of several kinds their number."""
-        named = [check_answer.finding for check_answer in self.deciding]
-        every = {
-            (check_answer.finding.kind, check_answer.finding.place) for check_answer in self.answers
-        }
+        named = [answered.finding for answered in self.deciding]
+        every = {(answered.finding.kind, answered.finding.place) for answered in self.answers}
         if len(every) == 1 and len(named) == len(self.answers):
             return in_words(named)
         of_all = count(len(self.answers), "finding")
@@ -335,19 +325,11 @@ class CheckAnswers:
         """The answers that differ in more than their findings, those that decide first; of each
         topic each kind.
         """
-        alike = grouped(
-            (
-                (
-                    check_answer.state,
-                    check_answer.finding.kind,
-                    check_answer.finding.place,
-                    check_answer[2:],
-                ),
-                check_answer,
-            )
-            for check_answer in self.answers
-        )
-        if len({check_answer[1:] for check_answer in self.answers}) == 1:
+        if len({answered[1:] for answered in self.answers}) == 1:
             return [self]
-        parts = [CheckAnswers(each) for each in alike.values()]
-        return sorted(parts, key=lambda check_answers: STATES.index(check_answers.state))
+        alike = grouped(
+            ((answered.finding.kind, answered.finding.place, *answered[1:]), answered)
+            for answered in self.answers
+        )
+        parts = map(CheckAnswers, alike.values())
+        return sorted(parts, key=lambda part: STATES.index(part.state))

@@ -1,7 +1,7 @@
-"""Gaps of the input, by kind: dumps that end early, rounds that nobody asked, brokers that never
-answered.
+"""Gaps of the input, by kind.
 
-What is not there cannot be found, so an all-clear is worth no more than these gaps let it be.
+Dumps that end early, rounds that nobody asked, brokers that never answered: what is not there
+cannot be found, so an all-clear is worth no more than these gaps let it be.
 """
 
 import re
@@ -26,13 +26,13 @@ NUL_BYTES = "NUL_BYTES"
 DUMP_DAMAGED = "DUMP_DAMAGED"
 LINE_TOO_LONG = "LINE_TOO_LONG"
 LINES_LOST = "LINES_LOST"
-#: Most lines of one part of the input were refused (``pipeline/refused_lines.py``), or
-#: lists of members for so long that what lasts was missed (``refused_lists.py``).
+#: Most lines of one part of the input were refused, or lists of members for so long that what lasts
+#: was missed (``silence.py``).
 LINES_REFUSED = "LINES_REFUSED"
 LISTS_REFUSED = "LISTS_REFUSED"
 #: A server gave errors alone where it was asked for one kind of answers.
 ANSWERS_FAILED = "ANSWERS_FAILED"
-#: A collector left things out of its rounds (``left_out.py``).
+#: A collector left things out of its rounds (``silence.py``).
 LEFT_OUT = "LEFT_OUT"
 #: Rows of a snapshot table that break its contract.
 ROWS_LOST = "ROWS_LOST"
@@ -55,7 +55,7 @@ BROKER_NOT_ROUTED = "BROKER_NOT_ROUTED"
 BROKER_SILENT = "BROKER_SILENT"
 OFFSETS_MISSING = "OFFSETS_MISSING"
 NAMESERVER_SILENT = "NAMESERVER_SILENT"
-#: Gaps against the run before, which had more (``gone.py``).
+#: Gaps against the run before, which had more (``publish/earlier.py``).
 CLUSTER_GONE = "CLUSTER_GONE"
 GROUP_GONE = "GROUP_GONE"
 BROKER_GONE = "BROKER_GONE"
@@ -83,6 +83,7 @@ GAPS = (
 OF_ROUNDS = frozenset({ROUNDS_TOO_SHORT, ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY})
 #: And in the table ``gaps``: topics that were not audited, findings that nobody looked for.
 UNAUDITED_TOPICS, LEFT_OPEN = "NOT_AUDITED", "LEFT_OPEN"
+
 #: The most sentences that are kept of each kind; then one says how many more there are.
 _MOST_OF_A_KIND = 20
 
@@ -102,7 +103,7 @@ def times_ahead(ahead: Mapping[str, tuple[int, Instant, Instant]]) -> Iterator[G
     """A gap for each cluster with rows of the future, which are in no run until then; ``ahead``:
     their number, and the first and the last of their times.
     """
-    for cluster, (number, begins, ends) in sorted(ahead.items()):
+    for cluster, (number, first_seen, last_seen) in sorted(ahead.items()):
         text = agreeing(
             number,
             "cluster {cluster}: {rows:,} [row|rows] from {first} to {last} [is|are] in the "
@@ -110,8 +111,8 @@ def times_ahead(ahead: Mapping[str, tuple[int, Instant, Instant]]) -> Iterator[G
             "them",
             cluster=cluster,
             rows=number,
-            first=time_text(begins),
-            last=time_text(ends),
+            first=time_text(first_seen),
+            last=time_text(last_seen),
         )
         yield Gap(TIMES_AHEAD, text)
 
@@ -125,15 +126,15 @@ def clusters_alike(clusters: Iterable[str]) -> Iterator[Gap]:
     ['clusters "c", "c␣" differ by blanks']
     """
     in_order = sorted(set(clusters))
-    alike = grouped((_BLANK.sub("", " ".join(each.split())), each) for each in in_order)
+    alike = grouped((_BLANK.sub("", " ".join(name.split())), name) for name in in_order)
     for of_one in alike.values():
         if len(of_one) > 1:
-            shown = [re.sub(r"\s", "␣", each) for each in of_one]
+            shown = [re.sub(r"\s", "␣", f'"{name}"') for name in of_one]
             text = Text(
                 "clusters {clusters} differ by blanks (␣) alone, so each was audited without the "
                 "members and servers of the other: if they are one, give it one name where the "
                 "dumps are made",
-                clusters=names([f'"{each}"' for each in shown], MOST_NAMES),
+                clusters=names(shown, MOST_NAMES),
             )
             yield Gap(CLUSTERS_ALIKE, text)
 

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -22,20 +21,8 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE, SEVERITIES
+from ..declared import kinds
 from ..declared.coverage import action_of, is_complete
-from ..declared.kinds import (
-    COMPUTED_NOT_HELD,
-    CRITICAL,
-    HELD_NOT_COMPUTED,
-    INFO,
-    NOT_AUDITED,
-    OK,
-    PERSISTENT,
-    STACKED,
-    UNREADABLE,
-    WARNING,
-    worst,
-)
 from ..errors import DamagedError
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.tables import PLACE, Place, Tables, place_of
@@ -47,6 +34,8 @@ from .gaps import LEFT_OPEN, UNAUDITED_TOPICS, Gap, time_text
 #: The states of a run.
 WRONG, WELL = "WRONG", "WELL"
 STATES = (WRONG, INCOMPLETE, WELL)
+#: The severities of what lasts.
+_LASTING = (kinds.CRITICAL, kinds.WARNING)
 
 
 class UnauditedTopics(NamedTuple):
@@ -91,21 +80,18 @@ class UnauditedTopics(NamedTuple):
         )
 
 
-#: Remarks for a reader, by what becomes of a problem.
-_STANDINGS = {
+#: Remarks for a reader, by what becomes of a problem, and by the kinds that have no severity.
+_STANDINGS_AND_FACTS = {
     "PASSED": "{topics} had a short disturbance and recovered (deploy, restart).",
     "BEGUN": "In {topics} something does not count: it was not seen for long yet, is too unlikely, "
     "or harms nobody.",
     "HARMLESS": "In {topics} members differ, which is harmless today: with fewer of them queues "
     "would be wrong.",
     "KNOWN": "In {topics} something is a known issue, which does not count.",
-}
-#: And by the kinds that have no severity.
-_FACTS = {
-    UNREADABLE: "In {topics} queues are written that nobody can read.",
-    STACKED: "In {topics} several processes share a client id.",
-    HELD_NOT_COMPUTED: "In {topics} clients hold queues outside their share.",
-    COMPUTED_NOT_HELD: "In {topics} clients lack queues of their share.",
+    kinds.UNREADABLE: "In {topics} queues are written that nobody can read.",
+    kinds.STACKED: "In {topics} several processes share a client id.",
+    kinds.HELD_NOT_COMPUTED: "In {topics} clients hold queues outside their share.",
+    kinds.COMPUTED_NOT_HELD: "In {topics} clients lack queues of their share.",
 }
 
 
@@ -135,8 +121,7 @@ class RunVerdict:
     kinds: Mapping[str, int]
     groups: int
     ongoing: int
-    #: None: the run of an earlier version does not say.
-    ongoing_critical: int | None
+    ongoing_critical: int
     unseen: int
     waiting: WaitingMessages
     others: Mapping[str, int]
@@ -165,14 +150,14 @@ class RunVerdict:
     def level(self) -> str:
         """The level on a page: CRITICAL, WARNING, INCOMPLETE, INFO (something passed) or OK."""
         if self.counted:
-            return worst(severity for severity, topics in self.topics.items() if topics)
+            return kinds.worst(severity for severity, topics in self.topics.items() if topics)
         if not self.is_complete:
             return INCOMPLETE
-        return INFO if self._has_more else OK
+        return kinds.INFO if self._has_more else kinds.OK
 
     @property
     def _has_more(self) -> bool:
-        return any(self.others.get(each) for each in ("PASSED", "BEGUN", "HARMLESS"))
+        return any(self.others.get(standing) for standing in ("PASSED", "BEGUN", "HARMLESS"))
 
     @property
     def counted(self) -> int:
@@ -199,40 +184,37 @@ class RunVerdict:
             topics=count(self.counted, "topic"),
             groups=count(self.groups, "group"),
         )
-        critical = self.topics.get(CRITICAL, 0)
+        critical = self.topics.get(kinds.CRITICAL, 0)
         if critical == self.counted > 1:
             return Text("{faults}, all critical.", faults=faults)
         if critical:
             return Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
         return Text("{faults}.", faults=faults)
 
-    @cached_property
+    @property
     def remarks(self) -> tuple[Text, ...]:
         """Remarks that a reader has to know besides."""
-        return tuple(self._remarks())
-
-    def _remarks(self) -> Iterator[Text]:
+        found = []
         if self.counted and self.ongoing:
-            yield self._still_there
+            found.append(self._still_there)
         elif self.counted and not self.unseen:
-            yield Text("None of them is left in the last snapshot.")
+            found.append(Text("None of them is left in the last snapshot."))
         if self.unseen:
             template = (
                 "{number:,} [was|were] there when the group was last asked about, before the end."
             )
-            yield agreeing(self.unseen, template, number=self.unseen)
+            found.append(agreeing(self.unseen, template, number=self.unseen))
         if waiting := self.waiting.text:
-            yield Text("In these topics {waiting}.", waiting=waiting)
+            found.append(Text("In these topics {waiting}.", waiting=waiting))
         if self.missing:
             template = "{number:,} [thing was|things were] not read or not audited."
-            yield agreeing(len(self.missing), template, number=len(self.missing))
-        for standing, template in _STANDINGS.items():
-            if number := self.others.get(standing, 0):
-                yield agreeing(number, template, topics=count(number, "topic"))
-        yield from self.facts
+            found.append(agreeing(len(self.missing), template, number=len(self.missing)))
+        for name, template in _STANDINGS_AND_FACTS.items():
+            if number := self.others.get(name, 0):
+                found.append(agreeing(number, template, topics=count(number, "topic")))
         if self.slow_rounds:
             seconds = max(self.slow_rounds.values())
-            yield Text(
+            text = Text(
                 "In {clusters} a round comes every {seconds:,.0f} s: what lasts for less than "
                 "{surely:,.0f} s may not be seen to last.",
                 clusters=names(list(self.slow_rounds), MOST_NAMES),
@@ -240,43 +222,33 @@ class RunVerdict:
                 # It is in two rounds.
                 surely=2 * seconds,
             )
+            found.append(text)
+        return tuple(found)
 
     @property
     def _still_there(self) -> Text:
         """The number of topics that are still there; of critical ones, where some were."""
         number, critical = self.ongoing, self.ongoing_critical
-        was_critical = self.topics.get(CRITICAL, 0)
+        was_critical = self.topics.get(kinds.CRITICAL, 0)
         is_said = was_critical == self.counted and critical == number
-        if critical is None or is_said or not was_critical:
-            template = "{number:,} [is|are] still there in the last snapshot."
-            return agreeing(number, template, number=number)
-        if not critical:
-            template = "{number:,} [is|are] still there in the last snapshot, none critical."
-            return agreeing(number, template, number=number)
         template = "{number:,} [is|are] still there in the last snapshot, {critical:,} critical."
+        if is_said or not was_critical:
+            template = "{number:,} [is|are] still there in the last snapshot."
+        elif not critical:
+            template = "{number:,} [is|are] still there in the last snapshot, none critical."
         return agreeing(number, template, number=number, critical=critical)
-
-    @property
-    def facts(self) -> list[Text]:
-        """A sentence for each kind without a severity that there is."""
-        return [
-            agreeing(number, template, topics=count(number, "topic"))
-            for kind, template in _FACTS.items()
-            if (number := self.others.get(kind, 0))
-        ]
 
     def about(self, matches: Callable[[str], object]) -> "RunVerdict":
         """The same of what was not audited of the groups alone whose names match."""
         of_groups = (unaudited.of_groups(matches) for unaudited in self.not_audited)
-        return replace(
-            self, not_audited=tuple(unaudited for unaudited in of_groups if unaudited.groups)
-        )
+        not_audited = tuple(unaudited for unaudited in of_groups if unaudited.places)
+        return replace(self, not_audited=not_audited)
 
     @property
     def gates(self) -> dict[str, int]:
         """The count that closes each gate: rows of its severity or worse, or the ``missing``."""
         worst_first = SEVERITIES[::-1]
-        at_or_above = accumulate(self.rows.get(each, 0) for each in worst_first)
+        at_or_above = accumulate(self.rows.get(severity, 0) for severity in worst_first)
         return dict(zip((*worst_first, INCOMPLETE), (*at_or_above, len(self.missing)), strict=True))
 
     def packed(self) -> dict[str, Any]:
@@ -292,7 +264,7 @@ class RunVerdict:
             "kinds": dict(self.kinds),
             "others": dict(self.others),
             "not_audited": {
-                coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
+                coverage: {"groups": len({place[:2] for place in places}), "topics": len(places)}
                 for coverage, places in every.items()
             },
             "gaps": dict(Counter(gap.kind for gap in self.gaps)),
@@ -303,11 +275,11 @@ class RunVerdict:
         """The row of ``verdict``."""
         return {
             **{name: getattr(self, name) for name in _SAME},
-            **{severity.lower(): self.topics.get(severity, 0) for severity in (CRITICAL, WARNING)},
-            **{f"rows_{each.lower()}": self.rows.get(each, 0) for each in SEVERITIES},
+            **{severity.lower(): self.topics.get(severity, 0) for severity in _LASTING},
+            **{f"rows_{severity.lower()}": self.rows.get(severity, 0) for severity in SEVERITIES},
             "missing": len(self.missing),
-            "kinds": [{"kind": each, "topics": n} for each, n in self.kinds.items()],
-            "others": [{"kind": each, "topics": n} for each, n in self.others.items()],
+            "kinds": [{"kind": kind, "topics": n} for kind, n in self.kinds.items()],
+            "others": [{"kind": kind, "topics": n} for kind, n in self.others.items()],
             **self.waiting.columns,
             "slow_rounds": [
                 {"cluster": cluster, "seconds": seconds}
@@ -318,8 +290,10 @@ class RunVerdict:
     def rows_of_gaps(self) -> list[dict[str, Any]]:
         """The rows of ``gaps``, one of each kind first."""
         firsts = {gap.kind: gap for gap in reversed(self.gaps)}.values()
-        in_order = sorted(self.gaps, key=lambda gap: all(gap is not each for each in firsts))
-        rows: list[dict[str, Any]] = [{"kind": gap.kind, "text": gap.text} for gap in in_order]
+        in_order = sorted(self.gaps, key=lambda gap: all(gap is not first for first in firsts))
+        rows: list[dict[str, Any]] = [
+            {"kind": gap.kind, "text": gap.text, "places": []} for gap in in_order
+        ]
         rows += [
             {
                 "kind": UNAUDITED_TOPICS,
@@ -327,11 +301,8 @@ class RunVerdict:
                 "coverage": unaudited.coverage,
                 "places": [place._asdict() for place in unaudited.places],
                 "reason": unaudited.reason,
-                **(
-                    dict(zip(UNAUDITED[1:], unaudited.times, strict=True))
-                    if unaudited.times
-                    else {}
-                ),
+                # None where it was never audited.
+                **dict(zip(UNAUDITED[1:], unaudited.times, strict=False)),
             }
             for unaudited in self.not_audited
         ]
@@ -339,9 +310,8 @@ class RunVerdict:
             findings = count(self.left_open, "finding")
             template = "{findings} of the previous run [was|were] not checked and [stays|stay] open"
             text = agreeing(self.left_open, template, findings=findings)
-            rows.append({"kind": LEFT_OPEN, "text": text})
-        nothing: dict[str, Any] = {**dict.fromkeys(GAPS.schema.names[:-1]), "places": []}
-        return [nothing | row for row in rows]
+            rows.append({"kind": LEFT_OPEN, "text": text, "places": []})
+        return rows
 
 
 #: The columns of ``problems`` that a verdict is made of.
@@ -367,13 +337,13 @@ def read_verdict(tables: Tables) -> RunVerdict:
         )
     row = rows[0]
     gaps = list(map(with_texts, tables.read(GAPS.name, GAPS.schema.names).to_pylist()))
-    kinds, others = (
-        {each["kind"]: each["topics"] for each in row[name]} for name in ("kinds", "others")
+    by_kind, others = (
+        {entry["kind"]: entry["topics"] for entry in row[name]} for name in ("kinds", "others")
     )
     return RunVerdict(
         **{name: row[name] for name in _GIVEN},
-        topics={each: row[each.lower()] for each in (CRITICAL, WARNING) if row[each.lower()]},
-        kinds=kinds,
+        topics={name: topics for name in _LASTING if (topics := row[name.lower()])},
+        kinds=by_kind,
         others=others,
         waiting=WaitingMessages.of_columns(row),
         rows={severity: row[f"rows_{severity.lower()}"] for severity in SEVERITIES},
@@ -392,7 +362,7 @@ def read_verdict(tables: Tables) -> RunVerdict:
             for gap in gaps
             if gap["kind"] == UNAUDITED_TOPICS
         ),
-        slow_rounds={each["cluster"]: each["seconds"] for each in row["slow_rounds"]},
+        slow_rounds={entry["cluster"]: entry["seconds"] for entry in row["slow_rounds"]},
     )
 
 
@@ -408,14 +378,11 @@ def make_verdict(
     ``findings``: their numbers by table, as a summary has them.
     """
     problems = tables.read(PROBLEMS.name, _OF_PROBLEMS).to_pylist()
-    counted = sorted(
-        (problem for problem in problems if problem["standing"] == "COUNTED"),
-        key=lambda row: (
-            not row["ongoing"],
-            -SEVERITIES.index(row["worst_severity"]),
-            row["kind"],
-        ),
-    )
+
+    def order(row: Mapping[str, Any]) -> tuple[bool, int, str]:
+        return not row["ongoing"], -SEVERITIES.index(row["worst_severity"]), row["kind"]
+
+    counted = sorted((row for row in problems if row["standing"] == "COUNTED"), key=order)
     there = [row for row in counted if row["ongoing"] and row["unseen_since"] is None]
     statuses = tables.read("former_findings", ["status"])["status"].to_pylist()
     return RunVerdict(
@@ -424,7 +391,7 @@ def make_verdict(
         kinds=Counter(row["kind"] for row in counted),
         groups=len({place_of(row)[:2] for row in counted}),
         ongoing=len(there),
-        ongoing_critical=sum(row["severity"] == CRITICAL for row in there),
+        ongoing_critical=sum(row["severity"] == kinds.CRITICAL for row in there),
         unseen=sum(row["unseen_since"] is not None for row in counted),
         waiting=WaitingMessages.of_all(map(WaitingMessages.of_columns, counted)),
         others=_others(tables, problems),
@@ -437,7 +404,7 @@ def make_verdict(
         new=sum("NEW" in row["statuses"] and row["returned"] is None for row in counted),
         returned=sum(row["returned"] is not None for row in counted),
         resolved=statuses.count("RESOLVED"),
-        left_open=statuses.count(NOT_AUDITED),
+        left_open=statuses.count(kinds.NOT_AUDITED),
         slow_rounds=slow_rounds,
     )
 
@@ -451,24 +418,19 @@ def _others(tables: Tables, problems: Iterable[Mapping[str, Any]]) -> dict[str, 
     stacked = {
         (row["cluster"], row["consumer_group"], topic)
         for row in tables.read("stacked_client_ids", columns).to_pylist()
-        if (row["verdict"], row["persistence"]) == (STACKED, PERSISTENT)
+        if (row["verdict"], row["persistence"]) == (kinds.STACKED, kinds.PERSISTENT)
         and row["known_issue"] is None
         for topic in row["topics"] or [""]
     }
+    columns = [*PLACE, "drift", "persistence", "attributed_to"]
     drift = grouped(
         (row["drift"], place_of(row))
-        for row in tables.read(
-            "allocation_drift", [*PLACE, "drift", "persistence", "attributed_to"]
-        ).to_pylist()
-        if row["persistence"] == PERSISTENT
+        for row in tables.read("allocation_drift", columns).to_pylist()
+        if row["persistence"] == kinds.PERSISTENT
         and row["attributed_to"] not in ("ROUTE_CHANGED", "STATE_CHANGED")
     )
-    return {
-        **found,
-        **{kind: len(set(places)) for kind, places in sorted(drift.items())},
-        UNREADABLE: len(unreadable),
-        STACKED: len(stacked),
-    }
+    of_drift = {kind: len(set(places)) for kind, places in sorted(drift.items())}
+    return found | of_drift | {kinds.UNREADABLE: len(unreadable), kinds.STACKED: len(stacked)}
 
 
 def _not_audited(tables: Tables) -> Iterator[UnauditedTopics]:

@@ -24,8 +24,7 @@ from jobs.fold.polled import BrokerPolls
 from jobs.schemas import BROKER_POLLS
 from jobs.storage import Location, Reports, Snapshots
 from jobs.verdict.gaps import gaps_of
-from jobs.verdict.reach import missed_rounds
-from jobs.verdict.silence import OFFSETS, ROUTES, silences
+from jobs.verdict.silence import OFFSETS, ROUTES, missed_rounds, silences
 from tests.support.published import minute
 
 BOUNDS = Bounds()

@@ -14,8 +14,7 @@ from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
 from jobs.engines.pieces import unpack_rows
 from jobs.pipeline.audit import fold_inputs
-from jobs.pipeline.inputs import Inputs
-from jobs.pipeline.terms_of_settings import terms_of
+from jobs.pipeline.inputs import Inputs, terms_of
 from jobs.schemas import REPORT_TABLES
 from jobs.storage import Snapshots
 from tests.e2e.test_names import line

@@ -18,8 +18,8 @@ from jobs.declared.instants import to_datetime
 from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge.arrow_tables import to_table
 from jobs.judge.observe.core_verdict import allocation_rows
+from jobs.pipeline.inputs import strategy_rules
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables
-from jobs.pipeline.terms_of_settings import strategy_rules
 from jobs.schemas import REPORT_TABLES
 from jobs.storage import Location
 from rebalance_core import evaluate

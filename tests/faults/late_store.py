@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from jobs.storage import disk, location, shared
+from jobs.storage import disk, location, manifest
 from tests.faults.calls import Handler, Hook, Storage
 
 
@@ -40,7 +40,7 @@ class LateStore(Storage):
         super().install(patch)
         create, is_conditional = disk.create, self._is_conditional
         # What one schedule read is another file in the next one, though the names are the same.
-        shared.clear()
+        manifest.forget_files()
 
         class OnlyCreates:
             """What obstore does, where it does nothing but create."""

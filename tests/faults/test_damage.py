@@ -188,11 +188,14 @@ def test_a_bad_pointer_is_named_in_one_line_and_the_next_run_mends_it(night, nig
     counts["bad pointers"] += 1
 
 
-@pytest.mark.parametrize("name", POINTERS)
+@pytest.mark.parametrize("name", [*POINTERS, "a folder"])
 def test_a_bad_pointer_of_an_earlier_date_does_not_stop_later_ones(night, nights, counts, name):
     pointer = last_pointer(night.output / "reports", f"dt={DATE}")
     earlier = pointer.with_name("dt=2026-11-19.000001.json")
-    earlier.write_bytes(pointers(pointer.read_bytes())[name])
+    if name == "a folder":
+        earlier.mkdir()
+    else:
+        earlier.write_bytes(pointers(pointer.read_bytes())[name])
     assert night.run().code == 0
     command = [*night.command("audit"), "--since", "last"]
     ended = in_child(night.place, lambda: main(command))

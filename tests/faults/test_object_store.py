@@ -286,26 +286,6 @@ def test_the_loser_of_two_runs_says_whose_report_counts_now(nights, store, tmp_p
     assert last.endswith(f"the report of {DATE} that counts now is that of run {counting}")
 
 
-def test_of_two_that_create_a_pointer_one_does(store):
-    uri = store.uri("exclusive/_published/dt=2026-11-21.000001.json")
-    made: list[str] = []
-
-    def create(text: str) -> None:
-        try:
-            Location(uri).create_text(text)
-        except FileExistsError:
-            return
-        made.append(text)
-
-    writers = [threading.Thread(target=create, args=(str(number),)) for number in range(8)]
-    for each in writers:
-        each.start()
-    for each in writers:
-        each.join()
-    assert [Location(uri).read_text()] == made
-    assert SECRET not in str(Location(uri))
-
-
 def test_an_exception_while_the_pointer_is_written_leaves_the_old_one(store, monkeypatch):
     place = Location(store.uri("pointer/_published/dt=2026-11-21.json"))
     place.replace_text("old")

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
-from jobs.storage import Location, Reports
 from tests.faults.nights import DATE, Night, Nights, in_child, is_one_line, read_or_refuse
 from tests.support.reports import last_pointer
 
@@ -179,15 +178,6 @@ def test_a_folder_where_a_file_should_be_or_the_other_way_round_is_one_line(
         assert night.run().code == 0
     assert night.read() == nights.new
     counts["folders and files in the way"] += 1
-
-
-def test_a_later_date_is_audited_although_a_pointer_is_a_folder(nights, tmp_path):
-    night = nights.begin(tmp_path / "night")
-    (night.output / "reports" / "_published" / "dt=2026-11-19.000001.json").mkdir()
-    ended = night.run()
-    assert ended.code == 0, ended
-    assert Reports(Location(night.output / "reports")).last(None) is not None
-    assert night.read(None) == nights.new
 
 
 @pytest.mark.parametrize("what", ["first ever", "over an older one"])

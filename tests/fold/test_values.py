@@ -21,11 +21,10 @@ from jobs.engines.pieces import Piece, unpack_rows
 from jobs.errors import ContractError
 from jobs.fold.checked_rows import TableReading
 from jobs.fold.kernel import Cutting
-from jobs.pipeline.audit import FoldResult, fold_pieces
+from jobs.pipeline.audit import FoldResult, fold_pieces, lost_rows
+from jobs.pipeline.gathered import without_events
 from jobs.pipeline.ingest import read_dumps
-from jobs.pipeline.lost_rows import lost_rows
-from jobs.pipeline.refused_events import without_events
-from jobs.pipeline.terms_of_settings import terms_of
+from jobs.pipeline.inputs import terms_of
 from jobs.schemas import BROKER_POLLS, QUARANTINE, SNAPSHOT_TABLES, Table
 from jobs.verdict.gaps import ROWS_LOST
 from tests.support import bodies

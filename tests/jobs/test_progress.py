@@ -13,13 +13,13 @@ from typing import NoReturn
 
 import pytest
 
+from jobs.commands.batch import STEPS
 from jobs.config.settings import Settings
 from jobs.console.progress import Progress, complain
 from jobs.dumps.unpacking import READ, _chunks
 from jobs.engines.local import LocalEngine
 from jobs.errors import InputError
 from jobs.pipeline.ingest import ingest
-from jobs.pipeline.steps import STEPS
 from jobs.spark.session import tasks_under_way
 
 

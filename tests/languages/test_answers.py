@@ -23,8 +23,7 @@ from jobs.config.masking import Masking
 from jobs.config.settings import Alerts, Email, Settings
 from jobs.judge.moment import Moment
 from jobs.languages.language import language
-from jobs.pipeline.moment_texts import explain_moment, predict_moments
-from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
+from jobs.pipeline.moments import MomentQuestion, explain_moment, moments_of_dumps, predict_moments
 from jobs.reports.table_text import read_table
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Reports

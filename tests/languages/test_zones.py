@@ -17,7 +17,7 @@ from jobs.declared.instants import SECOND
 from jobs.errors import SettingsError
 from jobs.languages.language import language
 from jobs.rendering.page import to_html
-from jobs.verdict.reach import missed_rounds
+from jobs.verdict.silence import missed_rounds
 from rebalance_core.texts import Text, decode, encode
 from tests.cases.small_dumps import MEMBERS, MINUTES, members, route
 from tests.jobs.rendering.test_page import a_night, report

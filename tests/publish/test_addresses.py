@@ -12,7 +12,7 @@ from jobs.config.masking import Masking
 from jobs.engines.pieces import all_values
 from jobs.fold.kernel import FACTS, Cutting, Facts
 from jobs.fold.polled import BrokerPolls
-from jobs.publish.addresses import broker_addresses
+from jobs.publish.publish import broker_addresses
 from jobs.schemas import BROKER_POLLS
 
 LAST = datetime(2026, 11, 20, 12, tzinfo=UTC)

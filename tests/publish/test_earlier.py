@@ -116,7 +116,8 @@ def test_a_night_that_did_not_audit_it_leaves_what_was_open_before(tmp_path: Pat
 def test_a_fault_goes_on_by_itself_or_with_the_queues_of_its_topic(tmp_path: Path) -> None:
     fault = finding("group_faults", fault="FLAPPING", finding_id="f")
     other = finding("group_faults", fault="FLAPPING", finding_id="x", topic="another")
-    seen = {"group_faults": [fault, other], "orphaned_queues": [orphan("o")]}
+    elsewhere = finding("group_faults", fault="FLAPPING", finding_id="h", consumer_group="H")
+    seen = {"group_faults": [fault, other, elsewhere], "orphaned_queues": [orphan("o")]}
     itself = {"former_findings": [former("f", kind="FLAPPING", queue_id=-1, topic="renamed")]}
     assert after(tmp_path / "itself", seen, itself) == {("f", "FLAPPING")}
     queue = {"former_findings": [former("o")]}
@@ -136,16 +137,6 @@ def test_what_was_resolved_in_between_is_not_open_again(tmp_path: Path) -> None:
     # Nor for what is not audited after that.
     other: dict[str, list[Row]] = {"former_findings": [former("another")]}
     assert after(tmp_path / "another", SEEN, audited, other) == set()
-
-
-def test_a_fault_goes_on_with_the_queues_of_its_topic_alone(tmp_path: Path) -> None:
-    faults = [
-        finding("group_faults", fault="FLAPPING", finding_id=f"f{topic}", topic=topic)
-        for topic in ("T", "U")
-    ]
-    other = finding("group_faults", fault="FLAPPING", finding_id="other", consumer_group="H")
-    seen = SEEN | {"group_faults": [*faults, other]}
-    assert after(tmp_path, seen, UNSEEN) == {("o", "ORPHANED"), ("fT", "FLAPPING")}
 
 
 def test_what_a_night_itself_has_open_counts_as_that_night_has_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from jobs.config.window import Window
 from jobs.declared.instants import Instant, to_instant
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.verdict.gaps import gaps_of
-from jobs.verdict.reach import short_nights
+from jobs.verdict.silence import short_nights
 from tests.support.published import minute
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.publish import tally
+import jobs.publish.publish
 from tests.support.published import minute
 from tests.support.written_reports import Row, publish, report_row
 
@@ -76,7 +76,7 @@ def test_a_group_of_which_nothing_was_judged_is_not_called_well(tmp_path: Path) 
 def test_of_too_many_groups_the_worst_are_named_and_the_others_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tally, "MOST_GROUPS", 2)
+    monkeypatch.setattr(jobs.publish.publish, "MOST_GROUPS", 2)
     rows = [health(name) for name in "abc"] + [health("d", "NO_ROUTE")]
     found = levels(tmp_path, orphaned_queues=[orphan("1", "c")], group_health=rows)
     assert list(found["clusters"]["C"]) == ["c", "d"]

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.engines import batches
 from jobs.engines.pieces import pack_value, unpack_value
 from jobs.judge.observe.evaluation import SeenState, to_row
-from jobs.pipeline.failed_groups import AllGroupsFailedError
+from jobs.pipeline.gathered import AllGroupsFailedError
 from jobs.pipeline.group_audit import GroupAudit
 from jobs.schemas import SITUATIONS
 from jobs.spark import spark_engine as on_spark

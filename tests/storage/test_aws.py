@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.storage.aws import Keys, S3Access, with_endpoint
+from jobs.storage.stores import Keys, S3Access, with_endpoint
 
 KEYS = "aws_access_key_id = {0}\naws_secret_access_key = s\n"
 OF_ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "ENV", "AWS_SECRET_ACCESS_KEY": "s"}

@@ -15,8 +15,8 @@ import pyarrow.fs as pafs
 import pytest
 
 from jobs.storage import Location, location
-from jobs.storage import objects as module
-from jobs.storage.objects import Objects
+from jobs.storage import stores as module
+from jobs.storage.stores import Objects
 from tests.support.services import serving
 
 HERE = pafs.LocalFileSystem()

@@ -199,14 +199,16 @@ def test_the_last_run_counts_although_listings_are_late(tmp_path, monkeypatch):
     assert pointers(tmp_path) == [f"dt={DATE}.{number:06}.json" for number in (1, 2, 3)]
 
 
-def test_a_server_that_dies_after_it_has_created_the_pointer_has_published(tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [FileExistsError(17, "again"), OSError(5, "Input/output error")])
+def test_what_fails_after_it_has_created_the_pointer_has_published(tmp_path, monkeypatch, error):
+    """A disk that fails late, or a server that dies and is asked again."""
     create = Location.create_text
 
-    def twice(self: Location, text: str) -> None:
+    def fails_late(self: Location, text: str) -> None:
         create(self, text)
-        create(self, text)
+        raise error
 
-    monkeypatch.setattr(Location, "create_text", twice)
+    monkeypatch.setattr(Location, "create_text", fails_late)
     assert publish(tmp_path, "a") == Reports(Location(tmp_path)).find(DATE)
 
 
@@ -231,17 +233,6 @@ def test_what_fails_after_the_pointer_is_a_warning_for_the_run_counts(
     (line,) = caplog.messages
     assert said in line
     assert "the store throttles" in line
-
-
-def test_a_disk_that_fails_after_it_has_created_the_pointer_has_published(tmp_path, monkeypatch):
-    create = Location.create_text
-
-    def fails_late(self: Location, text: str) -> None:
-        create(self, text)
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(Location, "create_text", fails_late)
-    assert publish(tmp_path, "a") == Reports(Location(tmp_path)).find(DATE)
 
 
 def test_a_disk_that_fails_before_it_has_created_the_pointer_has_not(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from jobs.engines.pieces import all_rows, unpack_rows
 from jobs.fold.kernel import Cutting
 from jobs.pipeline.audit import fold_pieces
 from jobs.pipeline.ingest import read_dumps
-from jobs.pipeline.terms_of_settings import packed_clusters, terms_of
+from jobs.pipeline.inputs import packed_clusters, terms_of
 from jobs.schemas import SNAPSHOT_TABLES
 
 Rows = list[dict[str, Any]]

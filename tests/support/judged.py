@@ -13,7 +13,7 @@ from jobs.declared.instants import Instant, to_instant
 from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge.result.topic_problem import problem_rows
 from jobs.languages.translated_rows import TEXTS, texts_of, with_texts
-from jobs.publish.tally import Tally
+from jobs.publish.publish import Tally
 from jobs.schemas import BOOLEAN, DOUBLE, INT, LONG, PROBLEMS, REPORT_TABLES, STRING, TIMESTAMP
 from jobs.verdict.gaps import Gap
 from jobs.verdict.verdict import make_verdict

@@ -129,11 +129,15 @@ def surfaces_of(folder: Path, day: str) -> Surfaces:
     )
 
 
+@cache
+def _read_rules() -> list[dict[str, Any]]:
+    return yaml.safe_load((_MONITORING / "rules.yaml").read_text())["groups"][0]["rules"]  # type: ignore[no-any-return]
+
+
 def _rules(prometheus: Exposed) -> dict[str, set[str]]:
     """The rules about the findings of a run that fire, by severity."""
     fires: dict[str, set[str]] = {}
-    file = yaml.safe_load((_MONITORING / "rules.yaml").read_text())
-    for rule in file["groups"][0]["rules"]:
+    for rule in _read_rules():
         if prometheus.ask(rule["expr"]):
             fires.setdefault(rule["labels"]["severity"], set()).add(rule["alert"])
     return fires

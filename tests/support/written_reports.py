@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.languages.translated_rows import TEXTS, texts_of
-from jobs.publish.tally import Tally
+from jobs.publish.publish import Tally
 from jobs.schemas import BOOLEAN, DOUBLE, INT, LONG, REPORT_TABLES, STRING, TIMESTAMP
 from jobs.storage import Location, PublishedRun, Reports, TableFiles
 from jobs.verdict.gaps import gaps_of

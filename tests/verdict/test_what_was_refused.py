@@ -15,8 +15,7 @@ from jobs.engines.pieces import all_values
 from jobs.fold.kernel import FACTS, Cutting, Facts
 from jobs.fold.polled import BrokerPolls
 from jobs.schemas import BROKER_POLLS, LIST_REFUSED
-from jobs.verdict.left_out import left_out, packed_left_out
-from jobs.verdict.refused_lists import refused_lists
+from jobs.verdict.silence import left_out, packed_left_out, refused_lists
 
 MINUTES = [minute * 60 * SECOND for minute in range(10)]
 GROUPS = ("groups (most_groups)", "A")

@@ -82,8 +82,8 @@ def tables(published: PublishedReports) -> dict[str, list[str]]:
 def of_rows(snapshots: Path) -> None:
     """From now on the ids of lists do not count: who wrote them is not known."""
     as_a_lake(snapshots)
-    inputs = Inputs(Snapshots.open(Location(snapshots)), Settings())
-    assert (inputs.has_list_ids(), inputs.has_route_ids()) == (False, True)
+    cutting = Inputs(Snapshots.open(Location(snapshots)), Settings()).cutting()
+    assert (cutting.list_ids, cutting.route_ids) == (False, True)
 
 
 def test_rows_of_lists_and_ids_of_routes_give_the_same(snapshots: Path, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_from_a_shell_the_polls_of_the_routes_say_when_they_were_asked(
 def test_without_ids_of_routes_their_rows_count(snapshots: Path, tmp_path: Path) -> None:
     as_a_lake(snapshots)
     shutil.rmtree(snapshots / ROUTE_CONTENTS.name)
-    assert not Inputs(Snapshots.open(Location(snapshots)), Settings()).has_route_ids()
+    assert not Inputs(Snapshots.open(Location(snapshots)), Settings()).cutting().route_ids
     published = audit_locally(task(snapshots, tmp_path / "reports"))
     # A row does not say when the nameserver was asked: the two seem to have differed.
     assert "ROUTE_DIVERGENCE" in {row["fault"] for row in published.rows("group_faults")}

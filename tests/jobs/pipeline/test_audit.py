@@ -194,15 +194,6 @@ def test_of_faults_those_are_counted_that_no_finding_of_a_queue_shows(folder: Pa
     assert findings["group_faults"]["total"] == 1
 
 
-def test_a_run_since_the_last_one_has_the_window_of_that_and_reads_all_of_it(folder: Path) -> None:
-    audited(folder, Window(since=at(120)))
-    again = task(folder / "snapshots", folder / "reports", since_last=True)
-    reports = audit_locally(again)
-    assert reports.published["run_id"] == again.run.run_id
-    assert reports.summary["window"]["since"] == "2026-01-05T00:02:00.000Z"
-    assert reports.summary["window"]["first_snapshot"] == "2026-01-05T00:02:00.000Z"
-
-
 @pytest.mark.parametrize("name", ["heartbeats", "topic_routes"])
 def test_without_a_table_that_it_needs_nothing_is_audited(folder: Path, name: str) -> None:
     for file in (folder / "snapshots" / name).iterdir():

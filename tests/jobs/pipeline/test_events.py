@@ -20,9 +20,9 @@ from jobs.engines.pieces import pack_rows, unpack_rows
 from jobs.fold.kernel import Cutting, Facts
 from jobs.languages.translated_rows import with_texts
 from jobs.pipeline.audit import fold_pieces
+from jobs.pipeline.gathered import with_events
 from jobs.pipeline.ingest import read_dumps
-from jobs.pipeline.merged_events import with_events
-from jobs.pipeline.terms_of_settings import terms_of
+from jobs.pipeline.inputs import terms_of
 from tests.cases.small_dumps import OFFLINE, members, route
 
 HOUR = 3600 * SECOND

@@ -10,7 +10,7 @@ import pytest
 from jobs.api import audit
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.verdict.gaps import gaps_of
-from tests.support.snapshots import at, heartbeat_row, route_row, table
+from tests.support.snapshots import Row, at, heartbeat_row, route_row, table
 
 pytestmark = pytest.mark.long
 
@@ -18,6 +18,13 @@ BROKERS = ("broker-a", "broker-b")
 ROUNDS = range(12)
 #: Of the number of a member, of a round, and a broker's name.
 Address = Callable[[int, int, str], str | None]
+
+
+def gaps_in(lists: list[Row], routes: list[Row]) -> tuple[str, list[str]]:
+    """The state of a run of these rows, and its gaps."""
+    tables = {"heartbeats": table(HEARTBEATS, lists), "topic_routes": table(TOPIC_ROUTES, routes)}
+    summary = audit(tables).summary
+    return summary["verdict"]["state"], [str(gap.text) for gap in gaps_of(summary)]
 
 
 def its_own(member: int, _: int, broker: str) -> str:
@@ -50,9 +57,7 @@ def audited(
         for number in ROUNDS
         for broker in BROKERS
     ]
-    tables = {"heartbeats": table(HEARTBEATS, lists), "topic_routes": table(TOPIC_ROUTES, routes)}
-    summary = audit(tables).summary
-    return summary["verdict"]["state"], [str(gap.text) for gap in gaps_of(summary)]
+    return gaps_in(lists, routes)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +70,8 @@ def audited(
     ],
     ids=["no address", "half of the members", "half of the rows", "all the same one"],
 )
-@pytest.mark.parametrize("client_ids", ["abc", "aab"])
-def test_members_whose_addresses_tell_no_connections_apart(
-    client_ids: str, address: Address
-) -> None:
-    state, (gap,) = audited(client_ids, address)
+def test_members_whose_addresses_tell_no_connections_apart(address: Address) -> None:
+    state, (gap,) = audited("aab", address)
     assert state != "WELL"
     assert gap.startswith("cluster DefaultCluster: members of G have no address of their own")
 
@@ -114,25 +116,13 @@ def test_a_member_that_flaps_and_has_an_address_at_times_only() -> None:
 
 def two_clusters(*names: str) -> tuple[str, list[str]]:
     """The gaps of clusters that are well by themselves."""
+    rounds = [{"cluster": name, "snapshot_time": at(60 * n)} for name in names for n in ROUNDS]
     lists = [
-        heartbeat_row(
-            cluster=cluster,
-            client_id=client_id,
-            client_addr=f"{client_id}:1",
-            snapshot_time=at(60 * number),
-        )
-        for cluster in names
-        for number in ROUNDS
+        heartbeat_row(client_id=client_id, client_addr=f"{client_id}:1", **of_round)
+        for of_round in rounds
         for client_id in "ab"
     ]
-    routes = [
-        route_row(cluster=cluster, snapshot_time=at(60 * number))
-        for cluster in names
-        for number in ROUNDS
-    ]
-    tables = {"heartbeats": table(HEARTBEATS, lists), "topic_routes": table(TOPIC_ROUTES, routes)}
-    summary = audit(tables).summary
-    return summary["verdict"]["state"], [str(gap.text) for gap in gaps_of(summary)]
+    return gaps_in(lists, [route_row(**of_round) for of_round in rounds])
 
 
 @pytest.mark.parametrize(

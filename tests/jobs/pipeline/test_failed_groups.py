@@ -15,9 +15,9 @@ from jobs.config.settings import Settings
 from jobs.declared.dossier import Dossier
 from jobs.judge.observe.evaluation import Failure
 from jobs.judge.result.rows import rows_of_failed
-from jobs.pipeline import failed_groups, group_audit
-from jobs.pipeline.failed_groups import AllGroupsFailedError
-from jobs.pipeline.terms_of_settings import terms_of
+from jobs.pipeline import gathered, group_audit
+from jobs.pipeline.gathered import AllGroupsFailedError
+from jobs.pipeline.inputs import terms_of
 from jobs.shell.report import Report
 from tests.cases.small_dumps import MINUTES, asked
 from tests.judge.test_statuses import earlier
@@ -104,7 +104,7 @@ def test_a_group_on_which_the_audit_fails_is_not_audited_and_the_others_are(
 def test_a_row_that_does_not_fit_its_table_costs_its_group_alone(
     dump: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failed_groups, "keep_stack", lambda _: "kept")
+    monkeypatch.setattr(gathered, "keep_stack", lambda _: "kept")
     judge = group_audit.judge
 
     def too_large(case: Any) -> Any:

@@ -17,9 +17,7 @@ from jobs.config.settings import Settings
 from jobs.declared.instants import to_datetime, to_instant
 from jobs.declared.kinds import GRADED_TABLES, OF_ONE_CLIENT
 from jobs.judge.moment import Moment
-from jobs.pipeline.judged_moments import judged_of
-from jobs.pipeline.moment_texts import explain_moment
-from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
+from jobs.pipeline.moments import MomentQuestion, explain_moment, judged_of, moments_of_tables
 from jobs.reports.problems import ShownFault, read_problems
 from jobs.reports.tables import Place, Tables
 from jobs.storage import Reports
@@ -45,18 +43,19 @@ def audited(dump: Path) -> jobs.Report:
 
 def moments(dump: Path) -> Iterator[Moment]:
     """Each topic of each group at its first, its middle and its last snapshot."""
+    snapshots = audited(dump)._task.snapshots
     health = audited(dump)["group_health"].to_pylist()
     groups = {
         (row["consumer_group"], row["cluster"]) for row in health if row["coverage"] != "NO_GROUP"
     }
     for group, cluster in sorted(groups):
-        last = moments_of_dumps([str(dump)], MomentQuestion(group, None, None, cluster), SETTINGS)
+        last = moments_of_tables(snapshots, MomentQuestion(group, None, None, cluster), SETTINGS)
         assert last[0].snapshots is not None
         since, until = map(to_datetime, last[0].snapshots)
         yield from last
         for at in (since, since + (until - since) / 2):
             question = MomentQuestion(group, None, at, cluster)
-            yield from moments_of_dumps([str(dump)], question, SETTINGS)
+            yield from moments_of_tables(snapshots, question, SETTINGS)
 
 
 def parts(text: str) -> tuple[str, str]:
@@ -184,19 +183,6 @@ def test_a_group_behind_a_proxy_is_not_told_that_nobody_reads_it(cli: CommandLin
     assert "Over since 10:09:00, CRITICAL from 2026-11-20 10:04:00 on: 1 queue" in said
     assert "7 advance by offsets" in said
     assert "Why: GROUP_OFFLINE. To do: ask the proxy" in said
-
-
-def test_a_group_that_consumes_nothing_is_not_told_that_nothing_is_wrong(cli: CommandLine) -> None:
-    first, text = explained(cli, "clients-1168", "py-cg")
-    said = " ".join(" ".join(first).split())
-    assert (
-        "CRITICAL from 2026-11-20 10:03:00 on: the group consumes nothing; certain. 2,648 mess"
-        in said
-    )
-    assert "0 advance by offsets." in said
-    assert "Why: GROUP_NOT_CONSUMING. To do: go back to the release" in said
-    assert "Nothing is wrong" not in text
-    assert text.count("2,648 messages wait") == 2, "on top, and in the evidence"
 
 
 def test_what_joins_a_group_behind_a_proxy_may_read_twice(cli: CommandLine) -> None:

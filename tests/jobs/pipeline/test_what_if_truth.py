@@ -15,8 +15,8 @@ import pytest
 
 from jobs.config.settings import load_settings
 from jobs.declared.instants import to_datetime
+from jobs.pipeline.inputs import strategy_rules
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
-from jobs.pipeline.terms_of_settings import strategy_rules
 from rebalance_core import Change, Situation, join, leave, resize, what_if
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS, Queue, TopicTruth, rounds
 

@@ -11,7 +11,7 @@ import pytest
 from jobs.config.settings import Settings
 from jobs.declared.instants import to_instant
 from jobs.judge.moment import Moment
-from jobs.pipeline.moment_texts import predict_moments
+from jobs.pipeline.moments import predict_moments
 from rebalance_core import Change, ChangeError, MessageQueue, join, leave, resize, use_strategy
 from tests.support.snapshots import BROKER, at, member, one_list
 

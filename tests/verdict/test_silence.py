@@ -11,7 +11,13 @@ from jobs.declared.instants import SECOND, Instant
 from jobs.declared.kinds import PERSISTENT
 from jobs.judge.times.extents import Portion, extent_of, persistence, runs_of
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
-from jobs.verdict.reach import longest_silence, missed_rounds, short_nights, slow_rounds, too_short
+from jobs.verdict.silence import (
+    longest_silence,
+    missed_rounds,
+    short_nights,
+    slow_rounds,
+    too_short,
+)
 from tests.support.snapshots import at, heartbeat_row, route_row, table
 
 LASTS = 180
