@@ -28,9 +28,9 @@ from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, with_times_t
 from ..pipeline.steps import STEPS
 from ..publish.run import Run, Task
 from ..reports.commands import option
-from ..reports.ending import ending_lines
-from ..reports.leading_events import leading_events
+from ..reports.problem_lines import ending_lines
 from ..reports.problems import read_problems
+from ..reports.run_findings import leading_events
 from ..reports.tables import PublishedTables, Tables
 from ..reports.words import sentences
 from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id

@@ -1,4 +1,4 @@
-"""A moment, published tables or the rules -> the judgement of it: see ``reports/judged.py``.
+"""A moment, published tables or the rules -> the judgement of it: see ``Judged``.
 
 What a published run has of the topic leads. Where there is no such run, the same rules judged the
 group for this answer, and their rows are read as those of a run are. The problem of a moment is
@@ -17,8 +17,8 @@ from ..judge.arrow_tables import Row, to_table
 from ..judge.history import problems_of
 from ..judge.moment import Moment
 from ..languages.translated_rows import TEXTS, with_texts
-from ..reports.judged import Judged
 from ..reports.problems import Problem, read_problems
+from ..reports.situation_text import Judged
 from ..reports.tables import PLACE, TABLES, Place, Tables, place_of
 from ..schemas import GROUP_HEALTH, LONG, PROBLEMS
 

@@ -36,7 +36,7 @@ from ..judge.observe.routes import queues_of, readable
 from ..judge.result.statuses import BY_OFFSETS
 from ..languages.translated_rows import TEXTS, with_texts
 from ..publish.gone import BROKERS, NAMESERVERS
-from ..reports.finding_rows import FindingRow, counted_rows, read_rows
+from ..reports.run_findings import FindingRow, counted_rows, read_rows
 from ..reports.tables import Place, Tables, by_place
 from ..reports.words import in_words
 from ..schemas import NOT_ONLINE, RUNNING_INFO

@@ -14,7 +14,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.kinds import kind_of
-from ..reports.place_findings import PlaceQueue
+from ..reports.run_findings import PlaceQueue
 from ..reports.words import in_words
 from ..texts.shown import beginning, display_width
 from . import pictures

@@ -15,7 +15,7 @@ from rebalance_core.english import agreeing, count, joined
 from rebalance_core.texts import Text
 
 from ..declared.kinds import CRITICAL, GRADED_TABLES, INFO, WARNING
-from ..reports.leading_events import LeadingEvent
+from ..reports.run_findings import LeadingEvent
 from ..reports.tables import PLACE, PublishedTables
 from ..schemas import GROUP_FAULTS, PROBLEMS
 from .drawings import Canvas, Drawing, Label, Shape, clock, ticks_between

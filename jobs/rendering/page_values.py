@@ -27,10 +27,14 @@ from ..config.choices import INCOMPLETE
 from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.kinds import INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
-from ..reports.finding_rows import place_of_finding
-from ..reports.leading_events import LeadingEvent, leading_events
-from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
+from ..reports.run_findings import (
+    LeadingEvent,
+    PlaceFinding,
+    leading_events,
+    place_of_finding,
+    read_findings,
+)
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH

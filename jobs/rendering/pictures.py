@@ -20,7 +20,7 @@ from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
 from ..declared.kinds import PERSISTENT, STALLED
-from ..reports.place_findings import PlaceFinding, PlaceQueue
+from ..reports.run_findings import PlaceFinding, PlaceQueue
 
 #: A row that a template shows: of a table, or put together of several of its rows.
 ShownRow = Mapping[str, Any]

@@ -4,7 +4,8 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,11 +25,40 @@ from ..judge.observe.core_verdict import QueueKey
 from ..languages.language import Language
 from ..texts.shown import day_and_time
 from ..texts.waiting import NOTHING, WaitingMessages
-from .judged import Judged
 from .picture import draw, id_of
-from .problems import Problem
+from .problems import Problem, ShownFault
 from .text_templates import Reader, clock
 from .words import begin, in_words
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The judgement of a topic at one moment.
+
+    ``worst``: the problem of the worst that was there then, so that a WARNING that goes on does not
+    make a CRITICAL go on that was over at 10:09; None: nothing was. ``interrupted``: that of the
+    worst that was there before and after, and not then. ``cause``: what explains ``worst``, else
+    ``interrupted``. ``faults``: all of both. ``others``: the problem of the worst that was there at
+    other times alone. ``queues``: by table the findings of queues in whose time the moment is, with
+    their times as Instants.
+    """
+
+    worst: Problem | None = None
+    interrupted: Problem | None = None
+    cause: ShownFault | None = None
+    faults: Sequence[ShownFault] = ()
+    others: Problem | None = None
+    queues: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> set[tuple[str, str, int]]:
+        """The queues in the time of whose findings the moment is, by kind."""
+        return {
+            (QUEUE_FINDINGS[table], row["broker_name"], row["queue_id"])
+            for table, rows in self.queues.items()
+            for row in rows
+        }
+
 
 _MOST_CLIENTS = 40
 #: The most brokers that a sentence names.

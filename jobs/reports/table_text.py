@@ -31,7 +31,6 @@ from ..languages.translated_rows import TEXTS
 from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
 from ..storage import PublishedRun, Reports
 from ..texts.shown import as_plain, csv_line, cut, json_text, padded, visible
-from .one_client import is_client
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -110,6 +109,15 @@ def _has_names(table: pa.Table, column: str) -> bool:
         return False
     type_ = table.schema.field(column).type
     return pa.types.is_string(type_) or pa.types.is_list(type_)
+
+
+def is_client(client_id: str, wanted: str) -> bool:
+    """True if it is the client id that is asked for, or one at the address that is.
+
+    >>> is_client("10.0.0.1@app", "10.0.0.1"), is_client("10.0.0.11@app", "10.0.0.1")
+    (True, False)
+    """
+    return client_id == wanted or client_id.startswith(f"{wanted}@")
 
 
 def _names_in(cell: Any) -> Sequence[str]:

@@ -17,11 +17,11 @@ from pyspark.sql import types as T
 
 from ..errors import DamagedError, InputError
 from ..publish.earlier import NIGHTS
-from ..reports.run_table import run_of_row
 from ..reports.tables import Date, dates_of, declared_table
 from ..schemas import PROBLEMS, RUNS
 from ..shell.asked import GivenHistory, history_of
 from ..storage import PublishedRun, ReportHistory
+from ..verdict.run_table import run_of_row
 from .schemas import spark_schema
 
 _LOGGER = logging.getLogger(__name__)

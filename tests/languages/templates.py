@@ -41,8 +41,7 @@ IN_ENGLISH = (
     "jobs/pipeline/ingest.py",
     "jobs/pipeline/plan.py",
     "jobs/console/progress.py",
-    "jobs/reports/ending.py",
-    "jobs/reports/one_group.py",
+    "jobs/reports/problem_lines.py",
     "jobs/reports/table_text.py",
     "jobs/storage/retention.py",
 )

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.alerts.delivered import DeliveredFinding
-from jobs.alerts.note import NoteError, Notes
+from jobs.alerts.delivered import DeliveredFinding, NoteError, Notes
 from jobs.reports.tables import Place
 from jobs.storage import Location, Reports
 from tests.support.written_reports import publish, report_row

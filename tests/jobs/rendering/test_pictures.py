@@ -16,7 +16,7 @@ from jobs.rendering.pictures import (
     number_clients,
     timeline,
 )
-from jobs.reports.place_findings import PlaceFinding, PlaceQueue, read_findings
+from jobs.reports.run_findings import PlaceFinding, PlaceQueue, read_findings
 from tests.support.published import (
     RowTables,
     allocation,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.judge.rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
-from jobs.reports.place_findings import read_findings
 from jobs.reports.problems import Problem, read_problems, remedies_of
+from jobs.reports.run_findings import read_findings
 from rebalance_core.texts import Text, encode, for_slots
 from tests.support.published import (
     RowTables,

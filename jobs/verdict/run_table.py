@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..schemas import RUNS
 from ..storage import PublishedRun, TableFiles
-from ..verdict.verdict import RunVerdict
+from .verdict import RunVerdict
 
 
 def table_of_run(published: PublishedRun, verdict: RunVerdict) -> pa.Table:
