@@ -310,43 +310,43 @@ def alert(
             yield from _would_get(destination, notes, digest, sender, shown or Shown())
 
 
-@dataclass(frozen=True)
-class _Due:
+class _Due(NamedTuple):
     """The message due to a destination: ``delivered`` is what it got before, as this run shows it.
 
-    ``is_missing``: it does not know what is missing of the run. ``is_any``: there is a message.
+    ``is_any``: there is a message.
     """
 
     delivered: Delivered
     chosen: Chosen
     message: Message
-    is_missing: bool
     is_any: bool
 
 
 def _due(
-    sender: Sender, to: Addressee, digest: Digest, delivered: Delivered, *, is_on_call: bool
+    sender: Sender,
+    to: Addressee,
+    mentions: Mapping[str, str],
+    digest: Digest,
+    delivered: Delivered,
+    *,
+    is_on_call: bool,
 ) -> _Due:
-    """Finds what is due to a destination. ``is_on_call``: it has incidents, and no other message.
+    """Finds what is due to a destination, which calls those whom ``mentions`` has by owner.
 
-    A known issue ends its incident; so once that expires, it is sent again.
+    ``is_on_call``: it has incidents, and no other message. A known issue ends its incident; so once
+    that expires, it is sent again.
     """
     alerts, about = sender.alerts, digest.about(to.groups)
     # Of all groups: what is not this destination's any more is not over.
     delivered = digest.seen_by(delivered, known_are_over=is_on_call)
     chosen = problems_to_send(about, alerts, delivered, to.severity)
     is_missing = says_what_is_missing(about, alerts, delivered, to.severity)
-    is_any = bool(chosen or is_missing) or (alerts.send == "ALWAYS" and not is_on_call)
     message = make_message(about, chosen, alerts, sender.language, delivered)
-    return _Due(delivered, chosen, message, is_missing, is_any)
-
-
-def _addressed(due: _Due, mentions: Mapping[str, str], *, is_on_call: bool) -> Message:
-    """The message due to a destination, with those whom it calls by owner."""
-    owners = dict.fromkeys(item.owner for item in due.message.items)
-    called = tuple(dict.fromkeys(mentions[owner] for owner in owners if owner in mentions))
-    message = replace(due.message, mentions=called)
-    return message if due.is_missing or not is_on_call else replace(message, missing="")
+    called = dict.fromkeys(mentions[item.owner] for item in message.items if item.owner in mentions)
+    missing = message.missing if is_missing or not is_on_call else ""
+    message = replace(message, mentions=tuple(called), missing=missing)
+    is_any = bool(chosen or is_missing) or (alerts.send == "ALWAYS" and not is_on_call)
+    return _Due(delivered, chosen, message, is_any)
 
 
 def _would_get(
@@ -356,19 +356,18 @@ def _would_get(
     to, service = addressee_of(settings), SERVICES.get(shown.service or "")
     is_on_call = service is not None and service.has_incidents
     before: Delivered = {} if shown.again else notes.delivered(to.name)
-    due = _due(sender, to, digest, before, is_on_call=is_on_call)
+    due = _due(sender, to, settings.mentions or {}, digest, before, is_on_call=is_on_call)
     if not due.is_any:
         again = " (--again prints what it was sent)" if before else ""
         yield f"{to.prefix}nothing to send for {digest.published.date}{again}"
         return
-    message = _addressed(due, settings.mentions or {}, is_on_call=is_on_call)
     if to.name:
         yield to.prefix.strip()
     if service is not None:
-        for request in service.requests(message, Access(""), sender.now):
+        for request in service.requests(due.message, Access(""), sender.now):
             yield json_text(request.body, indent=2)
     else:
-        yield mail_text(message) if shown.service else "\n".join(message.lines)
+        yield mail_text(due.message) if shown.service else "\n".join(due.message.lines)
 
 
 def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[str]:
@@ -392,7 +391,8 @@ def _deliver(sender: Sender, destination: ReadyDestination, digest: Digest, note
     """Delivers to one destination what it did not get yet; what was done, in words."""
     alerts, date, to = sender.alerts, digest.published.date, destination.to
     before, is_on_call = notes.delivered(to.name), destination.has_incidents
-    due = _due(sender, to, digest, before, is_on_call=is_on_call)
+    mentions = destination.mentions
+    due = _due(sender, to, mentions, digest, before, is_on_call=is_on_call)
     incidents = notes.incidents(to.name) if is_on_call else frozenset()
     # A date before one that it knows does not show how it is now.
     is_last = date >= max((each.date for each in before.values()), default="")
@@ -400,8 +400,7 @@ def _deliver(sender: Sender, destination: ReadyDestination, digest: Digest, note
     if not (due.is_any or resolved):
         notes.set_delivered(to.name, due.delivered)
         return f"{to.prefix}nothing to send for {date}"
-    message = _addressed(due, destination.mentions, is_on_call=is_on_call)
-    message = replace(message, resolved=resolved)
+    message = replace(due.message, resolved=resolved)
     if is_on_call:
         incidents |= {item.place for item in message.items}
         incidents |= {OTHERS} if message.left_out else set()

@@ -6,12 +6,8 @@ date that is audited every hour has the same findings every hour.
 """
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from datetime import UTC
-from functools import partial
-from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -19,11 +15,11 @@ from pydantic import BaseModel, Field
 from rebalance_core.grouping import grouped
 
 from ..console.progress import Say
-from ..declared.kinds import PERSISTENT, SEVERITIES, worst
+from ..declared.kinds import SEVERITIES, worst
 from ..errors import AuditError
-from ..reports.run_findings import PlaceFinding, read_findings
-from ..reports.tables import Place, PublishedTables
-from ..storage import Location, PublishedRun, Reports
+from ..reports.run_findings import PlaceFinding
+from ..reports.tables import Place
+from ..storage import Reports
 
 
 class DeliveredFinding(NamedTuple):
@@ -111,9 +107,6 @@ def with_sent(
 
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
-#: Files of earlier versions: one a date, with the ids that were delivered, and one of incidents.
-_EARLIER = re.compile(rf"dt=({_DATE})\.json")
-_EARLIER_INCIDENTS = "incidents.json"
 
 
 class NoteError(AuditError):
@@ -140,17 +133,6 @@ class _Note(BaseModel):
     destinations: dict[str, _Destination] = {}
 
 
-class _EarlierNote(BaseModel):
-    """``finding_ids``: those of the destination without a name, before there were several."""
-
-    finding_ids: list[str] = []
-    destinations: dict[str, list[str]] = {}
-
-
-class _EarlierIncidents(BaseModel):
-    destinations: dict[str, list[Place]] = {}
-
-
 class Notes:
     """The note; it is read once, for nobody else writes it under the lease of ``alert``."""
 
@@ -172,7 +154,11 @@ class Notes:
         """Notes what a destination was sent; NoteError where it cannot."""
         first = next(iter(self._reports.dates()), "")
         kept = {id_: each for id_, each in delivered.items() if each.date >= first}
-        self._write(destination, {"findings": _packed(kept)})
+        alike = grouped((finding, id_) for id_, finding in kept.items())
+        packed = [
+            _Alike(**finding._asdict(), finding_ids=sorted(ids)) for finding, ids in alike.items()
+        ]
+        self._write(destination, {"findings": packed})
 
     def incidents(self, destination: str) -> frozenset[Place]:
         """The groups and topics of which a destination has an open incident."""
@@ -186,21 +172,19 @@ class Notes:
         return self._note.destinations.get(destination, _Destination())
 
     def _read(self) -> _Note:
-        note = _Note()
         try:
             return _Note.model_validate_json(self._place.read_text())
         except FileNotFoundError:
             if not self._folder.exists():
-                return note
-            note, reason = _of_earlier_versions(self._reports, self._folder), "it is gone"
+                return _Note()
+            reason = "it is gone"
         except (OSError, ValueError) as error:
             reason = type(error).__name__ if isinstance(error, OSError) else "it is damaged"
-        if not note.destinations:
-            self._warn(
-                f"{self._place} cannot be read ({reason}): what was posted and is open is posted "
-                "again; close incidents that are over by hand"
-            )
-        return note
+        self._warn(
+            f"{self._place} cannot be read ({reason}): what was posted and is open is posted "
+            "again; close incidents that are over by hand"
+        )
+        return _Note()
 
     def _write(self, destination: str, values: Mapping[str, Any]) -> None:
         new = self._of(destination).model_copy(update=values)
@@ -215,43 +199,3 @@ class Notes:
                 f"{self._place} cannot be written ({error.strerror or type(error).__name__}); "
                 "let whoever runs alert write there"
             ) from error
-
-
-def _packed(delivered: Delivered) -> list[_Alike]:
-    alike = grouped((each, id_) for id_, each in delivered.items())
-    return [_Alike(**each._asdict(), finding_ids=sorted(ids)) for each, ids in alike.items()]
-
-
-def _of_earlier_versions(reports: Reports, folder: Location) -> _Note:
-    """The note as earlier versions would have left it, with what their reports say of each id.
-
-    What cannot be read any more is left out: it is posted again.
-    """
-    delivered: dict[str, dict[str, DeliveredFinding]] = {}
-    incidents = _EarlierIncidents()
-    for name in folder.children():
-        match = _EARLIER.fullmatch(name)
-        with suppress(AuditError, OSError, ValueError):
-            if name == _EARLIER_INCIDENTS:
-                incidents = _EarlierIncidents.model_validate_json((folder / name).read_text())
-            elif match:
-                note = _EarlierNote.model_validate_json((folder / name).read_text())
-                found = reports.read(match[1], partial(_lasting, reports))
-                for destination, ids in {"": note.finding_ids, **note.destinations}.items():
-                    kept = (finding.without(set(finding.ids).difference(ids)) for finding in found)
-                    before = delivered.get(destination, {})
-                    delivered[destination] = with_sent(before, filter(None, kept), match[1])
-    return _Note(
-        destinations={
-            name: _Destination(
-                findings=_packed(delivered.get(name, {})),
-                incidents=incidents.destinations.get(name, []),
-            )
-            for name in {**delivered, **incidents.destinations}
-        }
-    )
-
-
-def _lasting(reports: Reports, published: PublishedRun) -> list[PlaceFinding]:
-    findings = chain.from_iterable(read_findings(PublishedTables(reports, published)).values())
-    return [finding for finding in findings if finding.persistence == PERSISTENT]

@@ -234,10 +234,8 @@ def make_message(
 def _events(digest: Digest, language: Language) -> tuple[str, ...]:
     """The events that lead, a line each; beside one of several groups none of one alone."""
     shared = [event for event in digest.events if event.groups_touched > 1]
-    leading = shared or digest.events
-    return tuple(
-        shown(language.of(leading_event.headline), _LONGEST_TEXT) for leading_event in leading
-    )
+    leading = (language.of(event.headline) for event in shared or digest.events)
+    return tuple(shown(headline, _LONGEST_TEXT) for headline in leading)
 
 
 def _owner(group: str, alerts: Alerts) -> str:
@@ -253,9 +251,9 @@ def _owner(group: str, alerts: Alerts) -> str:
 def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:
     """The groups with nothing left of what is over, and its reader does not know that yet."""
     still = {place.consumer_group for place in _still_open(digest)}
-    still |= {each.place.consumer_group for each in delivered.values() if each.over is None}
-    ended = {each.place.consumer_group for each in _over(digest, delivered)} - still
-    names = [shown(each, _LONGEST_SHORT_NAME) for each in sorted(ended)]
+    still |= {sent.place.consumer_group for sent in delivered.values() if sent.over is None}
+    ended = {sent.place.consumer_group for sent in _over(digest, delivered)} - still
+    names = [shown(group, _LONGEST_SHORT_NAME) for group in sorted(ended)]
     if not names:
         return ""
     groups = list_of(names, _MOST_ENDED, ("more group", "more groups"))
@@ -264,18 +262,13 @@ def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:
 
 def _over(digest: Digest, delivered: Delivered) -> list[DeliveredFinding]:
     """The findings that are over, and not back, of which that is still to be said."""
-    over = {
-        id_: each
-        for id_, each in delivered.items()
-        if each.over is not None and not each.end_is_sent
-    }
-    is_back = {
-        id_
-        for finding in digest.findings
-        if over and finding.ongoing and _lasts(finding)
-        for id_ in finding.ids
-    }
-    return [each for id_, each in over.items() if id_ not in is_back]
+    there = (finding for finding in digest.findings if finding.ongoing and _lasts(finding))
+    is_back = {id_ for finding in there for id_ in finding.ids}
+    return [
+        sent
+        for id_, sent in delivered.items()
+        if sent.over is not None and not sent.end_is_sent and id_ not in is_back
+    ]
 
 
 def _missing(digest: Digest, language: Language) -> str:
@@ -380,6 +373,9 @@ class _Writer(NamedTuple):
         what = problem.what
         if any(finding.place != problem.place for finding in findings):
             what = Text("{found}, also on the retry topic", found=what)
+        time, note = problem.times(_time), self._note(problem, findings)
+        if share := share_in_words(min(finding.share_of_time for finding in findings)):
+            time = Text("{time}, for at least {share}", time=time, share=share)
         found = Text(
             "{now}: {severity} {group} / {topic} ({cluster}): {found}, {time}",
             now=begin(problem.now),
@@ -388,7 +384,7 @@ class _Writer(NamedTuple):
             topic=topic,
             cluster=cluster,
             found=what,
-            time=self._time(problem, findings),
+            time=time if note is None else Text("{text}, {note}", text=time, note=note),
         )
         waiting = problem.shown_waiting
         brief = Text(
@@ -399,7 +395,7 @@ class _Writer(NamedTuple):
             topic=topic,
             found=what,
         )
-        if note := self._note(problem, findings):
+        if note is not None:
             brief = Text("{text}, {note}", text=brief, note=note)
         summary, brief_one = (
             language.of(text)
@@ -425,12 +421,6 @@ class _Writer(NamedTuple):
             owner=owner,
             brief=brief_one,
         )
-
-    def _time(self, problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
-        """The time that it lasted, and what its reader was sent of it before."""
-        time = _lasted(problem, findings)
-        note = self._note(problem, findings)
-        return Text("{text}, {note}", text=time, note=note) if note else time
 
     def _note(self, problem: Problem, findings: Sequence[PlaceFinding]) -> Text | None:
         """The words for what its reader was sent of it before, where there are any to be said."""
@@ -468,14 +458,6 @@ def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
     """The text, and the number of messages that wait there."""
     waiting = WaitingMessages.of_all(every).text_of_times(_time)
     return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
-
-
-def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
-    """The time that it lasted, over the runs before as well, and its share of that time."""
-    time = problem.times("day_minuteZ")
-    if share := share_in_words(min(finding.share_of_time for finding in findings)):
-        time = Text("{time}, for at least {share}", time=time, share=share)
-    return time
 
 
 def _explanations(problem: Problem, language: Language) -> Iterable[Text]:

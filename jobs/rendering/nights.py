@@ -54,6 +54,8 @@ class ShownLevel(NamedTuple):
 LEFT_OPEN = {WARNING: "OPEN_WARNING", CRITICAL: "OPEN_CRITICAL"}
 KNOWN = {WARNING: "KNOWN_WARNING", CRITICAL: "KNOWN_CRITICAL"}
 
+_NOT_SAID = (MISSING, UNKNOWN, NOT_THERE)
+
 #: The mildest first. Severities are called as the tables have them.
 SHOWN_LEVELS = {
     OK: ShownLevel("·", Text("no findings"), OK),
@@ -75,13 +77,7 @@ SHOWN_LEVELS = {
     NOT_THERE: ShownLevel(" ", Text("the group was not there"), Text("NO GROUP")),
 }
 #: The levels that say how a group was, the mildest first.
-_LEVELS = [
-    shown_level
-    for shown_level in SHOWN_LEVELS
-    if shown_level not in (INCOMPLETE, MISSING, UNKNOWN, NOT_THERE)
-]
-#: The levels of a group that is well.
-_WELL = {OK, INFO, MISSING, UNKNOWN, NOT_THERE}
+_LEVELS = [level for level in SHOWN_LEVELS if level not in (INCOMPLETE, *_NOT_SAID)]
 
 
 def level_of_group(named: Mapping[str, Any]) -> str:
@@ -120,8 +116,8 @@ class Nights(NamedTuple):
         Nights(before='2026-11-17', after=None)
         """
         return cls(
-            max((each for each in nights if each < night), default=None),
-            min((each for each in nights if each > night), default=None),
+            max((other for other in nights if other < night), default=None),
+            min((other for other in nights if other > night), default=None),
         )
 
 
@@ -178,14 +174,10 @@ class Night:
     def lacks(self) -> str:
         """All that was not read, not audited or not looked for; empty: nothing is known to lack."""
         verdict = self.verdict or {}
-        parts = [
-            Text(
-                "not audited: {topics} ({coverage})",
-                topics=count(of["topics"], "topic"),
-                coverage=in_words(coverage),
-            )
-            for coverage, of in verdict.get("not_audited", {}).items()
-        ]
+        parts = []
+        for coverage, of in verdict.get("not_audited", {}).items():
+            topics, words = count(of["topics"], "topic"), in_words(coverage)
+            parts.append(Text("not audited: {topics} ({coverage})", topics=topics, coverage=words))
         if left_open := verdict.get("left_open", 0):
             parts.append(Text("not looked for: {findings}", findings=count(left_open, "finding")))
         parts += [
@@ -216,7 +208,7 @@ class Strip(NamedTuple):
     @property
     def says_something(self) -> bool:
         """True if any night has the group."""
-        return not set(self.levels) <= {MISSING, UNKNOWN, NOT_THERE}
+        return not set(self.levels).issubset(_NOT_SAID)
 
     @property
     def sentence(self) -> str:
@@ -264,7 +256,7 @@ def read_history(reports: Reports, last: str, most: int) -> History:
     first = date.fromisoformat(min(dates, default=last))
     ago = reversed(range(min(most, max((end - first).days, 0) + 1)))
     nights = []
-    for day in ((end - timedelta(days=each)).isoformat() for each in ago):
+    for day in ((end - timedelta(days=days)).isoformat() for days in ago):
         published = None
         try:
             published = reports.find(day) if day in dates else None
@@ -278,10 +270,8 @@ def history_of(nights: Sequence[Night]) -> History:
     """The history of each group over the nights."""
     groups = {group for night in nights for group in night.levels}
     strips = [_strip(nights, *group) for group in groups]
-    unwell = sorted(
-        (each for each in strips if not _WELL.issuperset(each.levels)),
-        key=lambda strip: strip.rank,
-    )
+    unwell = [strip for strip in strips if not {OK, INFO, *_NOT_SAID}.issuperset(strip.levels)]
+    unwell.sort(key=lambda strip: strip.rank)
     most = MOST_CELLS // max(len(nights), 1)
     well = len(strips) - len(unwell)
     return History(tuple(nights), tuple(unwell[:most]), len(unwell[most:]), well)
@@ -345,7 +335,7 @@ def chart_of(nights: Sequence[Counter[Kind]], left_open: Sequence[int] = ()) -> 
     totals = (night.total() + number for night, number in zip(nights, unseen, strict=True))
     highest = max(totals, default=0) or 1
     steps = (digit * 10**power for power in count_up() for digit in (1, 2, 5))
-    step = next(each for each in steps if each * _MOST_LINES >= highest)
+    step = next(step for step in steps if step * _MOST_LINES >= highest)
     lines = tuple(range(0, highest + step, step))
     feet = [0] * len(nights)
     bars = []

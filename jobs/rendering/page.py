@@ -40,7 +40,8 @@ from ..texts.templates import templates_of
 from .drawings import NARROW, WIDE, colour, draw_allocation, draw_timeline, shorten
 from .night import draw_night
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
-from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues, ranges
+from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues
+from .pictures import ranges
 
 #: Raw HTML is shown as text.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -137,10 +138,6 @@ Translate = Callable[..., Markup]
 _MENTION = re.compile(r"(?<!\w)@")
 
 
-def _printable(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
 def _markdown(value: Any) -> Any:
     r"""A value as Markdown shows it as it is, in a cell of a table too.
 
@@ -235,7 +232,13 @@ def _share(share: float, digits: int = 0) -> Text:
 
 def _shown(language: Language) -> Callable[[Any], Any]:
     """A value as a page shows it: in the language, and without what directs a reader's eyes."""
-    return lambda value: _printable(language.of(value))
+
+    def shown(value: Any) -> Any:
+        value = language.of(value)
+        is_plain = isinstance(value, str) and not isinstance(value, Markup)
+        return visible(value) if is_plain else value
+
+    return shown
 
 
 def _translate(language: Language, shown: Callable[[Any], Any]) -> Translate:
@@ -248,12 +251,9 @@ def _translate(language: Language, shown: Callable[[Any], Any]) -> Translate:
     <b>1,200</b> of &lt;i&gt;
     """
 
-    def value_of(value: Any) -> Any:
-        return escape(shown(value)) if isinstance(value, str) else value
-
     def t(template: str, **values: Any) -> Markup:
-        text = language(template, **{name: value_of(value) for name, value in values.items()})
-        return Markup(text)  # noqa: S704 - values are escaped
+        texts = {name: escape(shown(of)) for name, of in values.items() if isinstance(of, str)}
+        return Markup(language(template, **values | texts))  # noqa: S704 - values are escaped
 
     return t
 

@@ -82,7 +82,8 @@ def explain_lines(
     """
     reader = Reader(moment.masking, language, width)
     evaluation = core.evaluate(situation.state, situation.rules)
-    waits = sorted((moment.backlog or {}).items(), key=lambda each: (-each[1], each[0]))
+    backlog = [(queue, number) for queue, number in (moment.backlog or {}).items() if number]
+    most_waiting = sorted(backlog, key=lambda waits: (-waits[1], waits[0]))[:_MOST_BACKLOGS]
     waiting = _waiting(moment, evaluation).text
     sentences = [*_standings(judged, evaluation)]
     if waiting:
@@ -110,53 +111,40 @@ def explain_lines(
         since=list(_since(judged)),
         kind_in_words=lambda table: in_words(QUEUE_FINDINGS[table]),
         ranges=partial(_ranges, moment),
-        most_waiting=[each for each in waits if each[1]][:_MOST_BACKLOGS],
+        most_waiting=most_waiting,
         cured=_cured(situation, evaluation, judged),
     )
 
 
 def _standings(judged: Judged, evaluation: Evaluation) -> Iterator[Text]:
     """The sentences of what was judged: of what was there, and of what was interrupted."""
-    if judged.interrupted is None or judged.worst is not None:
-        yield _standing(judged.worst, evaluation)
-    if (problem := judged.interrupted) is not None:
-        yield _as_known(
-            problem,
-            Text(
-                "Interrupted at this moment, {severity} from {first} to {last}: {what}; "
-                "{certainty}.",
-                severity=problem.severity,
-                first=day_and_time(problem.began),
-                last=day_and_time(problem.last_seen),
-                what=within(problem.what),
-                certainty=in_words(problem.certainty),
-            ),
+    problem, interrupted = judged.worst, judged.interrupted
+    if problem is not None and problem.standing == "HARMLESS":
+        yield Text("Nothing is wrong today, but members differ: {what}.", what=problem.what)
+    elif problem is not None:
+        template = "{now}, {severity} from {first} on: {what}; {certainty}."
+        yield _judged(problem, template, now=begin(problem.now))
+    elif interrupted is None and evaluation.coverage == AUDITED:
+        yield Text("Nothing is wrong at this moment.")
+    elif interrupted is None:
+        yield Text("Nothing was found, and who owns which queue is not known at this moment.")
+    if interrupted is not None:
+        template = (
+            "Interrupted at this moment, {severity} from {first} to {last}: {what}; {certainty}."
         )
+        yield _judged(interrupted, template, last=day_and_time(interrupted.last_seen))
 
 
-def _standing(problem: Problem | None, evaluation: Evaluation) -> Text:
-    """The sentence of what was there: whether it is over, how bad it is, what it is, how sure."""
-    if problem is None and evaluation.coverage != AUDITED:
-        return Text("Nothing was found, and who owns which queue is not known at this moment.")
-    if problem is None:
-        return Text("Nothing is wrong at this moment.")
-    if problem.standing == "HARMLESS":
-        return Text("Nothing is wrong today, but members differ: {what}.", what=problem.what)
-    return _as_known(
-        problem,
-        Text(
-            "{now}, {severity} from {first} on: {what}; {certainty}.",
-            now=begin(problem.now),
-            severity=problem.severity,
-            first=day_and_time(problem.began),
-            what=within(problem.what),
-            certainty=in_words(problem.certainty),
-        ),
+def _judged(problem: Problem, template: str, **values: str) -> Text:
+    """The sentence of a problem; of a known issue with the reasons."""
+    text = Text(
+        template,
+        severity=problem.severity,
+        first=day_and_time(problem.began),
+        what=within(problem.what),
+        certainty=in_words(problem.certainty),
+        **values,
     )
-
-
-def _as_known(problem: Problem, text: Text) -> Text:
-    """The sentence; of a known issue with the reasons."""
     if problem.standing != "KNOWN":
         return text
     reasons = joined(problem.known_issues)
@@ -228,8 +216,7 @@ def _cured(
     if found is None:
         return None
     causes = core.find_causes(situation, evaluation)
-    cures = causes.cures.get((found.kind, found.queue), ())
-    cure = next(iter(cures), None)
+    cure = next(iter(causes.cures.get((found.kind, found.queue), ())), None)
     return (cure, causes.after[cure]) if cure is not None and cure in causes.after else None
 
 
@@ -269,7 +256,7 @@ def wrong_in_words(evaluation: Evaluation) -> Text:
 
 def _route(route: TopicRoute) -> Text:
     """The line of a nameserver's route: the queues that consumers see."""
-    in_order = sorted(route.brokers, key=lambda each: each.broker_name)
+    in_order = sorted(route.brokers, key=lambda broker: broker.broker_name)
     brokers = [
         Text(
             "{broker} {queues}" if broker.is_readable else "{broker} {queues} (not readable)",
