@@ -1,33 +1,35 @@
 """The command ``alert``: of a published run metrics to a file, and messages to services."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
+from pathlib import Path
 from time import sleep
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from rebalance_core.english import count
 
-from ..config.settings import Alerts, Destination
+from ..config.choices import WEBHOOK_SERVICES
+from ..config.settings import Alerts, Destination, Email, NamedDestination
 from ..console.output import Output, write_metrics
 from ..console.progress import Say
-from ..errors import AuditError
+from ..errors import AuditError, SettingsError
 from ..languages.language import ENGLISH, Language
 from ..reports.tables import PublishedTables
 from ..storage import PublishedRun, Reports
 from ..storage.lease import lease
 from ..texts.shown import json_text
-from .delivered import Delivered, with_sent
-from .delivery import LONGEST_PAUSE, Attempts, DeliveryError
-from .destinations import SERVICES, Addressee, ReadyDestination, addressee_of, find_destination
+from .delivered import Delivered, NoteError, Notes, with_sent
 from .message import (
-    MISSING,
-    OTHERS,
     Chosen,
     Digest,
-    Message,
     ids_of,
     make_message,
     problems_to_send,
@@ -37,9 +39,211 @@ from .message import (
     sent_missing,
 )
 from .metrics import metrics_text
-from .note import NoteError, Notes
-from .services.mail import mail_text
-from .services.service import Access
+from .services.apprise import by_apprise
+from .services.chats import DINGTALK, FEISHU, JSON, SLACK, TEAMS, WECOM
+from .services.mail import mail_of, mail_text, send
+from .services.pagerduty import PAGERDUTY
+from .services.service import (
+    LONGEST_PAUSE,
+    Access,
+    Attempts,
+    DeliveryError,
+    HttpRequest,
+    Refusal,
+    Service,
+    post,
+)
+from .services.text_message import MISSING, OTHERS, Message
+
+#: The environment variables that have the URL and the secret.
+WEBHOOK_VARIABLE = "REBALANCE_AUDIT_WEBHOOK"
+SECRET_VARIABLE = "REBALANCE_AUDIT_SECRET"  # noqa: S105 - the name of a variable
+
+#: Printable ASCII without blanks.
+_URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+#: The longest line of a file, in characters.
+_LONGEST_SECRET = 8192
+
+#: Services by their names in the settings; e-mail has no webhook, Apprise URLs of its own.
+SERVICES: dict[str, Service] = dict(
+    zip(WEBHOOK_SERVICES, (SLACK, DINGTALK, FEISHU, WECOM, TEAMS, PAGERDUTY, JSON), strict=True)
+)
+#: Services that call people by their ids.
+WITH_MENTIONS = ("SLACK", "DINGTALK", "FEISHU", "WECOM")
+
+#: Delivers a message; DeliveryError where nobody took it.
+Deliver = Callable[[Message, datetime, Attempts], None]
+
+
+class Addressee(NamedTuple):
+    """The reader of messages. ``name``: empty where there is one destination alone.
+
+    ``severity``: None for that of all alerts. ``groups``: the pattern of the groups that it gets
+    messages about.
+    """
+
+    name: str = ""
+    severity: str | None = None
+    groups: str = ".*"
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of a line about it."""
+        return f"{self.name}: " if self.name else ""
+
+
+def addressee_of(settings: Destination) -> Addressee:
+    """The reader of what a destination gets."""
+    if isinstance(settings, NamedDestination):
+        return Addressee(settings.name, settings.severity, settings.groups)
+    return Addressee()
+
+
+@dataclass(frozen=True)
+class ReadyDestination:
+    """A destination with its secrets. ``mentions``: by owner whom the service calls."""
+
+    to: Addressee
+    service: str
+    has_incidents: bool
+    deliver: Deliver = field(repr=False)
+    mentions: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_destination(
+    settings: Destination, environment: Mapping[str, str], warn: Say
+) -> ReadyDestination:
+    """The destination with its secrets.
+
+    Raises SettingsError, without a secret in it, where a URL or a secret is missing or wrong.
+    """
+    to = addressee_of(settings)
+    where = f"alerts.destinations {to.name}" if to.name else "alerts"
+
+    def ready(service: str, deliver: Deliver, *, has_incidents: bool = False) -> ReadyDestination:
+        mentions = settings.mentions or {}
+        if mentions and service not in WITH_MENTIONS:
+            raise SettingsError(
+                f"{where}.mentions: expected one of {', '.join(WITH_MENTIONS)}, came {service}"
+            )
+        return ReadyDestination(to, service, has_incidents, deliver, mentions)
+
+    secrets = SecretSources(where, to.name, environment, warn)
+    secret = secrets.find(SECRET_VARIABLE, "secret_file", settings.secret_file)
+    if settings.email is not None:
+        return ready("EMAIL", _by_mail(settings.email, secret, where))
+    url = secrets.find(WEBHOOK_VARIABLE, "webhook_file", settings.webhook_file)
+    if not url and settings.service in SERVICES:
+        url = SERVICES[settings.service].url
+    if not url:
+        raise SettingsError(
+            f"{where}: expected the webhook's URL in {secrets.variable(WEBHOOK_VARIABLE)}, or in "
+            "the file that webhook_file names, came neither"
+        )
+    if settings.service == "APPRISE":
+        return ready("APPRISE", by_apprise(url, where))
+    if not _is_url(url):
+        raise SettingsError(
+            f"{where}: expected the webhook's URL as https://host/path (what came is not shown); "
+            "a URL of Apprise needs service APPRISE"
+        )
+    chosen = settings.service or service_at(url)
+    service = SERVICES[chosen]
+    if service.needs_secret and not secret:
+        raise SettingsError(
+            f"{where}: {chosen} needs a secret: expected it in "
+            f"{secrets.variable(SECRET_VARIABLE)}, or in the file that secret_file names"
+        )
+    deliver = _by_webhook(service, Access(url, secret))
+    return ready(chosen, deliver, has_incidents=service.has_incidents)
+
+
+def service_at(url: str) -> str:
+    """The name of the service whose host a URL has; JSON for all others.
+
+    >>> service_at("https://oapi.dingtalk.com/robot/send"), service_at("https://example.org/x")
+    ('DINGTALK', 'JSON')
+    """
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return next((name for name, service in SERVICES.items() if service.is_at(host)), "JSON")
+
+
+def _by_webhook(service: Service, access: Access) -> Deliver:
+    def once(request: HttpRequest, timeout_seconds: float) -> Refusal | None:
+        answer = post(request, timeout_seconds)
+        return answer if isinstance(answer, Refusal) else service.refusal(answer)
+
+    def deliver(message: Message, now: datetime, attempts: Attempts) -> None:
+        for request in service.requests(message, access, now):
+            attempts.make(partial(once, request))
+
+    return deliver
+
+
+def _by_mail(email: Email, password: str, where: str) -> Deliver:
+    if (email.user is not None) != bool(password):
+        raise SettingsError(
+            f"{where}: expected email.user and a password, which is the secret, or neither"
+        )
+
+    def deliver(message: Message, now: datetime, attempts: Attempts) -> None:
+        mail = mail_of(message, email, now)
+        attempts.make(lambda timeout: send(mail, email, password, timeout))
+
+    return deliver
+
+
+@dataclass(frozen=True)
+class SecretSources:
+    """The sources of one destination's secrets: ``name`` is its name, "" where it has none.
+
+    ``where`` names its settings.
+    """
+
+    where: str
+    name: str
+    environment: Mapping[str, str] = field(repr=False)
+    warn: Say
+
+    def variable(self, variable: str) -> str:
+        """The environment variable of this destination."""
+        return f"{variable}_{self.name.upper().replace('-', '_')}" if self.name else variable
+
+    def find(self, variable: str, setting: str, file: str | None) -> str:
+        """Finds the secret in the environment, else in the file's first line, else "".
+
+        Raises SettingsError where the file cannot be read, or is empty.
+        """
+        text = self.environment.get(self.variable(variable), "").strip()
+        if text or file is None:
+            return text
+        try:
+            with Path(file).open(encoding="utf-8") as opened:
+                mode = os.fstat(opened.fileno()).st_mode
+                line = opened.readline(_LONGEST_SECRET).strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise SettingsError(
+                f"{self.where}.{setting} {file} cannot be read: {reason}; write the secret into "
+                "its first line"
+            ) from None
+        if not line:
+            raise SettingsError(
+                f"{self.where}.{setting} {file}: its first line is empty: write the secret there"
+            )
+        if mode & (stat.S_IROTH | stat.S_IWOTH):
+            self.warn(
+                f"{self.where}.{setting}: everybody on this machine can read or change {file}, "
+                f"which has a secret: chmod o-rw {file}"
+            )
+        return line
+
+
+def _is_url(url: str) -> bool:
+    with suppress(ValueError):  # of an address or a port
+        parts = urlsplit(url)
+        return bool(_URL.fullmatch(url) and parts.hostname and parts.port != 0)
+    return False
 
 
 @dataclass(frozen=True)
@@ -106,43 +310,43 @@ def alert(
             yield from _would_get(destination, notes, digest, sender, shown or Shown())
 
 
-@dataclass(frozen=True)
-class _Due:
+class _Due(NamedTuple):
     """The message due to a destination: ``delivered`` is what it got before, as this run shows it.
 
-    ``is_missing``: it does not know what is missing of the run. ``is_any``: there is a message.
+    ``is_any``: there is a message.
     """
 
     delivered: Delivered
     chosen: Chosen
     message: Message
-    is_missing: bool
     is_any: bool
 
 
 def _due(
-    sender: Sender, to: Addressee, digest: Digest, delivered: Delivered, *, is_on_call: bool
+    sender: Sender,
+    to: Addressee,
+    mentions: Mapping[str, str],
+    digest: Digest,
+    delivered: Delivered,
+    *,
+    is_on_call: bool,
 ) -> _Due:
-    """Finds what is due to a destination. ``is_on_call``: it has incidents, and no other message.
+    """Finds what is due to a destination, which calls those whom ``mentions`` has by owner.
 
-    A known issue ends its incident; so once that expires, it is sent again.
+    ``is_on_call``: it has incidents, and no other message. A known issue ends its incident; so once
+    that expires, it is sent again.
     """
     alerts, about = sender.alerts, digest.about(to.groups)
     # Of all groups: what is not this destination's any more is not over.
     delivered = digest.seen_by(delivered, known_are_over=is_on_call)
     chosen = problems_to_send(about, alerts, delivered, to.severity)
     is_missing = says_what_is_missing(about, alerts, delivered, to.severity)
-    is_any = bool(chosen or is_missing) or (alerts.send == "ALWAYS" and not is_on_call)
     message = make_message(about, chosen, alerts, sender.language, delivered)
-    return _Due(delivered, chosen, message, is_missing, is_any)
-
-
-def _addressed(due: _Due, mentions: Mapping[str, str], *, is_on_call: bool) -> Message:
-    """The message due to a destination, with those whom it calls by owner."""
-    owners = dict.fromkeys(item.owner for item in due.message.items)
-    called = tuple(dict.fromkeys(mentions[owner] for owner in owners if owner in mentions))
-    message = replace(due.message, mentions=called)
-    return message if due.is_missing or not is_on_call else replace(message, missing="")
+    called = dict.fromkeys(mentions[item.owner] for item in message.items if item.owner in mentions)
+    missing = message.missing if is_missing or not is_on_call else ""
+    message = replace(message, mentions=tuple(called), missing=missing)
+    is_any = bool(chosen or is_missing) or (alerts.send == "ALWAYS" and not is_on_call)
+    return _Due(delivered, chosen, message, is_any)
 
 
 def _would_get(
@@ -152,19 +356,18 @@ def _would_get(
     to, service = addressee_of(settings), SERVICES.get(shown.service or "")
     is_on_call = service is not None and service.has_incidents
     before: Delivered = {} if shown.again else notes.delivered(to.name)
-    due = _due(sender, to, digest, before, is_on_call=is_on_call)
+    due = _due(sender, to, settings.mentions or {}, digest, before, is_on_call=is_on_call)
     if not due.is_any:
         again = " (--again prints what it was sent)" if before else ""
         yield f"{to.prefix}nothing to send for {digest.published.date}{again}"
         return
-    message = _addressed(due, settings.mentions or {}, is_on_call=is_on_call)
     if to.name:
         yield to.prefix.strip()
     if service is not None:
-        for request in service.requests(message, Access(""), sender.now):
+        for request in service.requests(due.message, Access(""), sender.now):
             yield json_text(request.body, indent=2)
     else:
-        yield mail_text(message) if shown.service else "\n".join(message.lines)
+        yield mail_text(due.message) if shown.service else "\n".join(due.message.lines)
 
 
 def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[str]:
@@ -188,7 +391,8 @@ def _deliver(sender: Sender, destination: ReadyDestination, digest: Digest, note
     """Delivers to one destination what it did not get yet; what was done, in words."""
     alerts, date, to = sender.alerts, digest.published.date, destination.to
     before, is_on_call = notes.delivered(to.name), destination.has_incidents
-    due = _due(sender, to, digest, before, is_on_call=is_on_call)
+    mentions = destination.mentions
+    due = _due(sender, to, mentions, digest, before, is_on_call=is_on_call)
     incidents = notes.incidents(to.name) if is_on_call else frozenset()
     # A date before one that it knows does not show how it is now.
     is_last = date >= max((each.date for each in before.values()), default="")
@@ -196,8 +400,7 @@ def _deliver(sender: Sender, destination: ReadyDestination, digest: Digest, note
     if not (due.is_any or resolved):
         notes.set_delivered(to.name, due.delivered)
         return f"{to.prefix}nothing to send for {date}"
-    message = _addressed(due, destination.mentions, is_on_call=is_on_call)
-    message = replace(message, resolved=resolved)
+    message = replace(due.message, resolved=resolved)
     if is_on_call:
         incidents |= {item.place for item in message.items}
         incidents |= {OTHERS} if message.left_out else set()

@@ -5,15 +5,21 @@ than it was sent, and where it was over and is back. The date of a run counts he
 date that is audited every hour has the same findings every hour.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, Field
 
 from rebalance_core.grouping import grouped
 
-from ..declared.kinds import worst
-from ..reports.place_findings import PlaceFinding
+from ..console.progress import Say
+from ..declared.kinds import SEVERITIES, worst
+from ..errors import AuditError
+from ..reports.run_findings import PlaceFinding
 from ..reports.tables import Place
+from ..storage import Reports
 
 
 class DeliveredFinding(NamedTuple):
@@ -98,3 +104,98 @@ def with_sent(
             over = None if is_open else date
             noted[id_] = DeliveredFinding(rows[0].place, severity, date, over, not is_open)
     return noted
+
+
+_DATE = r"\d{4}-\d{2}-\d{2}"
+
+
+class NoteError(AuditError):
+    """The note cannot be written."""
+
+
+class _Alike(BaseModel):
+    """Findings of a place that differ in nothing but their ids: a place may have very many."""
+
+    place: Place
+    severity: Literal[SEVERITIES]  # type: ignore[valid-type]
+    date: str = Field(pattern=_DATE)
+    over: str | None = Field(default=None, pattern=_DATE)
+    end_is_sent: bool = False
+    finding_ids: list[str]
+
+
+class _Destination(BaseModel):
+    findings: list[_Alike] = []
+    incidents: list[Place] = []
+
+
+class _Note(BaseModel):
+    destinations: dict[str, _Destination] = {}
+
+
+class Notes:
+    """The note; it is read once, for nobody else writes it under the lease of ``alert``."""
+
+    def __init__(self, reports: Reports, warn: Say) -> None:
+        self._reports, self._warn = reports, warn
+        self._folder = reports.root / "_alerts"
+        self._place = self._folder / "note.json"
+        self._note = self._read()
+
+    def delivered(self, destination: str) -> Delivered:
+        """The findings that a destination was sent, by id."""
+        return {
+            id_: DeliveredFinding(*(getattr(finding, name) for name in DeliveredFinding._fields))
+            for finding in self._of(destination).findings
+            for id_ in finding.finding_ids
+        }
+
+    def set_delivered(self, destination: str, delivered: Delivered) -> None:
+        """Notes what a destination was sent; NoteError where it cannot."""
+        first = next(iter(self._reports.dates()), "")
+        kept = {id_: each for id_, each in delivered.items() if each.date >= first}
+        alike = grouped((finding, id_) for id_, finding in kept.items())
+        packed = [
+            _Alike(**finding._asdict(), finding_ids=sorted(ids)) for finding, ids in alike.items()
+        ]
+        self._write(destination, {"findings": packed})
+
+    def incidents(self, destination: str) -> frozenset[Place]:
+        """The groups and topics of which a destination has an open incident."""
+        return frozenset(self._of(destination).incidents)
+
+    def set_incidents(self, destination: str, pairs: Collection[Place]) -> None:
+        """Notes which incidents a destination has; NoteError where it cannot."""
+        self._write(destination, {"incidents": sorted(set(pairs))})
+
+    def _of(self, destination: str) -> _Destination:
+        return self._note.destinations.get(destination, _Destination())
+
+    def _read(self) -> _Note:
+        try:
+            return _Note.model_validate_json(self._place.read_text())
+        except FileNotFoundError:
+            if not self._folder.exists():
+                return _Note()
+            reason = "it is gone"
+        except (OSError, ValueError) as error:
+            reason = type(error).__name__ if isinstance(error, OSError) else "it is damaged"
+        self._warn(
+            f"{self._place} cannot be read ({reason}): what was posted and is open is posted "
+            "again; close incidents that are over by hand"
+        )
+        return _Note()
+
+    def _write(self, destination: str, values: Mapping[str, Any]) -> None:
+        new = self._of(destination).model_copy(update=values)
+        if new == self._of(destination):
+            return
+        self._note.destinations[destination] = new
+        text = json.dumps(self._note.model_dump(exclude_defaults=True))
+        try:
+            self._place.replace_text(f"{text}\n")
+        except OSError as error:
+            raise NoteError(
+                f"{self._place} cannot be written ({error.strerror or type(error).__name__}); "
+                "let whoever runs alert write there"
+            ) from error

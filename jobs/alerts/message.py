@@ -7,13 +7,11 @@ name contains. How a name is kept from being a link, a mention or bold is the ru
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
 from itertools import starmap
-from operator import itemgetter
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple
 
 from rebalance_core.english import agreeing, count, list_of, with_commas
 from rebalance_core.grouping import grouped
@@ -23,25 +21,27 @@ from rebalance_core.texts import Text
 from ..config.settings import Alerts
 from ..declared.coverage import is_complete
 from ..declared.kinds import CRITICAL, NOT_AUDITED, PERSISTENT, SEVERITIES, WARNING, Kind, worst
-from ..languages.language import ENGLISH, Language
-from ..reports.leading_events import LeadingEvent, leading_events
-from ..reports.place_findings import PlaceFinding, read_findings
+from ..languages.language import Language
 from ..reports.problems import Problem, cause_line, heads_of, read_problems, remedies_of
+from ..reports.run_findings import LeadingEvent, PlaceFinding, leading_events, read_findings
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..reports.words import begin
 from ..storage import PublishedRun
-from ..texts.shown import share_in_words, visible
+from ..texts.shown import share_in_words
 from ..texts.waiting import WaitingMessages
-from ..verdict.verdict import WELL, RunVerdict, read_verdict
+from ..verdict.verdict import RunVerdict, read_verdict
 from .delivered import Delivered, DeliveredFinding
+from .services.text_message import (
+    MISSING,
+    OTHERS,
+    PROBLEM,
+    WHY,
+    Cause,
+    Item,
+    Message,
+    shown,
+)
 
-#: The place of all that a message leaves out.
-OTHERS = Place("", "", "")
-#: The place of all that was not read or not audited.
-MISSING = Place("", "", "?")
-
-#: RocketMQ takes no longer names; a dump may have them.
-_LONGEST_NAME = 255
 #: Nobody reads a screen of evidence in a chat; a remedy is whole, unless a stranger made it longer.
 _LONGEST_TEXT = 400
 _LONGEST_REMEDY = 2_000
@@ -50,21 +50,6 @@ _MOST_FAULTS = 3
 _MOST_EVENTS = 3
 _MOST_ENDED = 3
 _LONGEST_SHORT_NAME = 40
-#: Ranks of lines: where a service has no room those of the last rank go first.
-_TITLE, _WHY, _EACH, _WHERE = range(4)
-_Made = TypeVar("_Made")
-
-
-class Link(str):
-    """A line of ours with an address, which may become a link: no stranger's name is in it."""
-
-    url: str
-
-    def __new__(cls, line: str, url: str) -> Self:
-        """The line that ends with the address."""
-        link = super().__new__(cls, line)
-        link.url = url
-        return link
 
 
 @dataclass(frozen=True)
@@ -135,133 +120,6 @@ def read_digest(published: PublishedRun, tables: PublishedTables) -> Digest:
         frozenset(place_of(row) for row in former if row["status"] == NOT_AUDITED),
         tuple(leading_events(tables, _MOST_EVENTS)[0]),
     )
-
-
-@dataclass(frozen=True)
-class Item:
-    """A problem as a message has it, with those of its findings that it is sent for.
-
-    ``findings`` are those of the group's retry topic, too: what is wrong is the group's.
-    ``place`` has the exact names; ``summary`` and ``explanations`` are text of one line each, and
-    so is ``brief``, below a cause that has the time and what waits of all its topics;
-    ``url`` is where the page has it, "" where nothing is known of a page; ``owner`` may be "", too.
-    """
-
-    place: Place
-    severity: str
-    is_ongoing: bool
-    summary: str
-    explanations: tuple[str, ...]
-    findings: tuple[PlaceFinding, ...]
-    url: str = ""
-    owner: str = ""
-    brief: str = ""
-
-    @property
-    def link(self) -> list[tuple[int, str]]:
-        """The line with its place on the page, and the rank of the line."""
-        return [(_WHERE, Link(f"    {self.url}", self.url))] if self.url else []
-
-
-class Cause(NamedTuple):
-    """The text about the problems of one cause, as the page has them together.
-
-    ``lines`` are those after the title, each with its rank.
-    """
-
-    title: str
-    problems: int
-    lines: tuple[tuple[int, str], ...]
-
-    @classmethod
-    def of_one(cls, item: Item) -> Self:
-        """The cause of a problem that is alone."""
-        why = [(_WHY, f"    {explanation}") for explanation in item.explanations]
-        return cls(item.summary, 1, (*why, *item.link))
-
-
-@dataclass(frozen=True)
-class Message:
-    """The message to send: ``items`` are the worst of all, ``left_out`` is the number of others.
-
-    ``causes`` are about all of them.
-
-    ``heading`` has no name that a stranger chose. ``resolved`` are the groups and topics whose
-    incident is over, for a service that has incidents; ``url`` is the address of the page. All text
-    is in the ``language``.
-    """
-
-    date: str
-    run_id: str
-    heading: str
-    items: tuple[Item, ...] = ()
-    left_out: int = 0
-    resolved: tuple[Place, ...] = ()
-    url: str = ""
-    language: Language = ENGLISH
-    #: Events in the cluster, a line each.
-    events: tuple[str, ...] = ()
-    #: The ids of those whom a service calls.
-    mentions: tuple[str, ...] = ()
-    #: The line on groups that have nothing any more that the run before had; may be empty.
-    ended: str = ""
-    #: The line on what was not read or not audited; empty: nothing.
-    missing: str = ""
-    #: One of the states of a run.
-    state: str = WELL
-    causes: tuple[Cause, ...] = ()
-
-    @property
-    def lines(self) -> list[str]:
-        """The whole message as text."""
-        return self.shortened(len(self._ranked))
-
-    def fitted(
-        self, made: Callable[[list[str]], _Made], longest: int, size: Callable[[_Made], int]
-    ) -> _Made:
-        """Makes the body with as many lines as fit into ``longest``; the heading is always in it.
-
-        Lines are whole, and the last one is how many problems are left out. It is better to know of
-        all groups than why the first one is wrong: explanations go first.
-
-        >>> item = Item(Place("C", "G", "T"), "WARNING", True, "G / T", ("why",), ())
-        >>> message = Message("2026-11-20", "run", "Audit", causes=(Cause.of_one(item),) * 2)
-        >>> message.fitted(list, 4, len)
-        ['Audit', '• G / T', '    why', '• G / T']
-        >>> message.fitted(list, 2, len)
-        ['Audit', 'and 2 more groups and topics']
-        """
-        kept = len(self._ranked)
-        while size(body := made(self.shortened(kept))) > longest and kept:
-            kept -= 1
-        return body
-
-    def shortened(self, kept: int) -> list[str]:
-        """The heading, so many lines of the problems, and how many problems are left out.
-
-        Events come first, as long as there is room for any problem.
-        """
-        lines = [self.heading, *([self.missing] if self.missing else ())]
-        lines += [f"• {event}" for event in self.events if kept]
-        first = {number for _, number, _ in sorted(self._ranked, key=itemgetter(0))[:kept]}
-        lines += [line for _, number, line in self._ranked if number in first]
-        titles = sum(rank == _TITLE and number in first for rank, number, _ in self._ranked)
-        if left_out := sum(cause.problems for cause in self.causes[titles:]):
-            others = count(left_out, "more group and topic", "more groups and topics")
-            lines.append(self.language("and {others}", others=others))
-        if self.ended and (kept or not self.causes):
-            lines.append(self.ended)
-        if self.url:
-            lines.append(Link(self.language("The page: {url}", url=self.url), self.url))
-        return lines
-
-    @cached_property
-    def _ranked(self) -> list[tuple[int, int, str]]:
-        """The lines of the problems, each with its rank and its number."""
-        ranked = (
-            line for cause in self.causes for line in ((_TITLE, f"• {cause.title}"), *cause.lines)
-        )
-        return [(rank, number, line) for number, (rank, line) in enumerate(ranked)]
 
 
 #: The problems that a message is about, the worst first, each with the findings that it is for.
@@ -376,10 +234,8 @@ def make_message(
 def _events(digest: Digest, language: Language) -> tuple[str, ...]:
     """The events that lead, a line each; beside one of several groups none of one alone."""
     shared = [event for event in digest.events if event.groups_touched > 1]
-    leading = shared or digest.events
-    return tuple(
-        shown(language.of(leading_event.headline), _LONGEST_TEXT) for leading_event in leading
-    )
+    leading = (language.of(event.headline) for event in shared or digest.events)
+    return tuple(shown(headline, _LONGEST_TEXT) for headline in leading)
 
 
 def _owner(group: str, alerts: Alerts) -> str:
@@ -395,9 +251,9 @@ def _owner(group: str, alerts: Alerts) -> str:
 def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:
     """The groups with nothing left of what is over, and its reader does not know that yet."""
     still = {place.consumer_group for place in _still_open(digest)}
-    still |= {each.place.consumer_group for each in delivered.values() if each.over is None}
-    ended = {each.place.consumer_group for each in _over(digest, delivered)} - still
-    names = [shown(each, _LONGEST_SHORT_NAME) for each in sorted(ended)]
+    still |= {sent.place.consumer_group for sent in delivered.values() if sent.over is None}
+    ended = {sent.place.consumer_group for sent in _over(digest, delivered)} - still
+    names = [shown(group, _LONGEST_SHORT_NAME) for group in sorted(ended)]
     if not names:
         return ""
     groups = list_of(names, _MOST_ENDED, ("more group", "more groups"))
@@ -406,18 +262,13 @@ def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:
 
 def _over(digest: Digest, delivered: Delivered) -> list[DeliveredFinding]:
     """The findings that are over, and not back, of which that is still to be said."""
-    over = {
-        id_: each
-        for id_, each in delivered.items()
-        if each.over is not None and not each.end_is_sent
-    }
-    is_back = {
-        id_
-        for finding in digest.findings
-        if over and finding.ongoing and _lasts(finding)
-        for id_ in finding.ids
-    }
-    return [each for id_, each in over.items() if id_ not in is_back]
+    there = (finding for finding in digest.findings if finding.ongoing and _lasts(finding))
+    is_back = {id_ for finding in there for id_ in finding.ids}
+    return [
+        sent
+        for id_, sent in delivered.items()
+        if sent.over is not None and not sent.end_is_sent and id_ not in is_back
+    ]
 
 
 def _missing(digest: Digest, language: Language) -> str:
@@ -522,6 +373,9 @@ class _Writer(NamedTuple):
         what = problem.what
         if any(finding.place != problem.place for finding in findings):
             what = Text("{found}, also on the retry topic", found=what)
+        time, note = problem.times(_time), self._note(problem, findings)
+        if share := share_in_words(min(finding.share_of_time for finding in findings)):
+            time = Text("{time}, for at least {share}", time=time, share=share)
         found = Text(
             "{now}: {severity} {group} / {topic} ({cluster}): {found}, {time}",
             now=begin(problem.now),
@@ -530,7 +384,7 @@ class _Writer(NamedTuple):
             topic=topic,
             cluster=cluster,
             found=what,
-            time=self._time(problem, findings),
+            time=time if note is None else Text("{text}, {note}", text=time, note=note),
         )
         waiting = problem.shown_waiting
         brief = Text(
@@ -541,7 +395,7 @@ class _Writer(NamedTuple):
             topic=topic,
             found=what,
         )
-        if note := self._note(problem, findings):
+        if note is not None:
             brief = Text("{text}, {note}", text=brief, note=note)
         summary, brief_one = (
             language.of(text)
@@ -567,12 +421,6 @@ class _Writer(NamedTuple):
             owner=owner,
             brief=brief_one,
         )
-
-    def _time(self, problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
-        """The time that it lasted, and what its reader was sent of it before."""
-        time = _lasted(problem, findings)
-        note = self._note(problem, findings)
-        return Text("{text}, {note}", text=time, note=note) if note else time
 
     def _note(self, problem: Problem, findings: Sequence[PlaceFinding]) -> Text | None:
         """The words for what its reader was sent of it before, where there are any to be said."""
@@ -600,9 +448,9 @@ class _Writer(NamedTuple):
         most = self.alerts.groups_shown
         title = cause_line(kind, problems, several=self.several, most=most, shown=shown)
         repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
-        lines = [(_WHY, f"    {repair}") for repair in repairs]
+        lines = [(WHY, f"    {repair}") for repair in repairs]
         for each in (each for _, each in of if each in alone):
-            lines += [(_EACH, f"    {each.brief}"), *each.link]
+            lines += [(PROBLEM, f"    {each.brief}"), *each.link]
         return Cause(language.of(title), len(of), tuple(lines))
 
 
@@ -610,14 +458,6 @@ def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
     """The text, and the number of messages that wait there."""
     waiting = WaitingMessages.of_all(every).text_of_times(_time)
     return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
-
-
-def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
-    """The time that it lasted, over the runs before as well, and its share of that time."""
-    time = problem.times("day_minuteZ")
-    if share := share_in_words(min(finding.share_of_time for finding in findings)):
-        time = Text("{time}, for at least {share}", time=time, share=share)
-    return time
 
 
 def _explanations(problem: Problem, language: Language) -> Iterable[Text]:
@@ -635,13 +475,3 @@ def _repair(remedy: str, language: Language) -> Text:
 
 def _time(time: datetime) -> Text:
     return Text("{at:day_minuteZ}", at=time)
-
-
-def shown(text: str, longest: int = _LONGEST_NAME) -> str:
-    r"""A stranger's text on one line, no longer than this; what cannot be printed is spelt out.
-
-    >>> shown("a\nb"), shown("0123456789", 4)
-    ('a\\nb', '012…')
-    """
-    text = visible(text)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import chain
 
 from rebalance_core.english import count
@@ -29,7 +30,7 @@ from ..shell.closing import closing_lines
 from ..storage import Location, PublishedRun, Reports, Snapshots, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..texts.failures import sentence_of
-from ..texts.shown import in_utc, json_text, visible
+from ..texts.shown import in_utc, iso, json_text, visible
 from . import common
 from .engine_choice import Choice, choose_engine, open_engine
 

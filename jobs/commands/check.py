@@ -30,7 +30,7 @@ from ..errors import (
 from ..pipeline.ingest import ingest
 from ..pipeline.new_looks import Comparison, JudgedPlaces, is_deleted, last_episodes, read_dossiers
 from ..publish.run import Run, Task
-from ..reports.finding_rows import FindingRow, counted_rows, place_of_finding, read_rows
+from ..reports.run_findings import FindingRow, counted_rows, place_of_finding, read_rows
 from ..reports.tables import PLACE, Place, PublishedTables, place_of
 from ..schemas import FORMER_FINDINGS
 from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id

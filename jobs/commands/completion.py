@@ -97,7 +97,7 @@ def _dates(_prefix: str, args: Any) -> Iterable[str]:
 
 
 def _finding_ids(_prefix: str, args: Any) -> Iterable[str]:
-    from ..reports.finding_rows import read_rows
+    from ..reports.run_findings import read_rows
     from ..reports.tables import PublishedTables
 
     reports = _reports(args)

@@ -14,8 +14,7 @@ from ..errors import SettingsError
 from ..languages.language import Language
 from ..pipeline.inputs import Inputs
 from ..reports import table_text
-from ..reports.one_client import groups_of_client
-from ..reports.one_group import group_lines
+from ..reports.problem_lines import group_lines, groups_of_client
 from ..reports.tables import PublishedTables
 from ..schemas import QUARANTINE
 from ..storage import PublishedRun, Reports, Snapshots

@@ -1,7 +1,7 @@
 """Moments that somebody asks about, from dump files or snapshot tables; the answers as texts.
 
 One group is folded and judged in this process, by the functions that a night is folded and judged
-by. ``explain`` and ``what_if`` begin with the judgement of the moment (``reports/judged.py``). What
+by. ``explain`` and ``what_if`` begin with the judgement of the moment (``Judged`` of ``reports``). What
 a published run has of the topic leads. Where there is no such run, the same rules judged the group
 for this answer, and their rows are read as those of a run are. The problem of a moment is made of
 the rows that were there then, as that of the night is made of all.
@@ -37,9 +37,8 @@ from ..judge.arrow_tables import Row, to_table
 from ..judge.history import problems_of
 from ..judge.moment import Moment, find_moments
 from ..judge.observe.evaluation import Failure
-from ..reports.judged import Judged
 from ..reports.problems import Problem, read_problems
-from ..reports.situation_text import explain_lines
+from ..reports.situation_text import Judged, explain_lines
 from ..reports.tables import PLACE, TABLES, Place, Tables, place_of
 from ..reports.text_templates import WIDTH
 from ..reports.what_if import what_if_lines, what_if_values

@@ -29,7 +29,7 @@ from ..judge.observe.routes import queues_of, readable
 from ..judge.result.rows import BY_OFFSETS
 from ..languages.translated_rows import TEXTS, with_texts
 from ..publish.earlier import BROKERS, NAMESERVERS
-from ..reports.finding_rows import FindingRow, counted_rows, read_rows
+from ..reports.run_findings import FindingRow, counted_rows, read_rows
 from ..reports.tables import Place, Tables, by_place
 from ..reports.words import in_words
 from ..schemas import NOT_ONLINE, RUNNING_INFO

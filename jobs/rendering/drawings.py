@@ -5,7 +5,7 @@ alone: owners have numbers, orphans a lattice and a cross, duplicates stripes.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.kinds import kind_of
-from ..reports.place_findings import PlaceQueue
+from ..reports.run_findings import PlaceQueue
 from ..reports.words import in_words
 from ..texts.shown import beginning, display_width
 from . import pictures
@@ -110,6 +110,19 @@ def shorten(text: str, longest: int) -> str:
     return f"{beginning(text, head)}…{tail}"
 
 
+def across(
+    begins: datetime, ends: datetime, left: float, right: float
+) -> Callable[[datetime], float]:
+    """Makes the function that gives a time its place between two edges, where outer ones end."""
+    seconds = max((ends - begins).total_seconds(), 1.0)
+
+    def at(time: datetime) -> float:
+        share = (time - begins).total_seconds() / seconds
+        return left + min(max(share, 0.0), 1.0) * (right - left)
+
+    return at
+
+
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
@@ -133,13 +146,8 @@ def draw_timeline(
 
     ``numbers`` has the number of each owner.
     """
-    start, end = timeline.start, timeline.end
-    seconds = max((end - start).total_seconds(), 1.0)
-
-    def at(time: datetime) -> float:
-        share = (time - start).total_seconds() / seconds
-        return frame.left + min(max(share, 0.0), 1.0) * (frame.width - frame.left - _RIGHT)
-
+    begins, ends = timeline.begins, timeline.ends
+    at = across(begins, ends, frame.left, frame.width - _RIGHT)
     names_end = frame.left - 6
     shapes: list[Shape] = []
     labels: list[Label] = []
@@ -152,7 +160,7 @@ def draw_timeline(
     if timeline.changes:
         labels.append(Label("name", names_end, y + 13, Text("joined ▲ left ▼")))
         for change in timeline.changes:
-            title = Text("{time} {change}", time=clock(change.at, start, end), change=change.text)
+            title = Text("{time} {change}", time=clock(change.at, begins, ends), change=change.text)
             shapes.append(Shape("change", _sign(change.sign, at(change.at), y + 9), title))
         y += _LANE
     top = y + 2
@@ -163,25 +171,27 @@ def draw_timeline(
         name = f"{lane.queue.broker_name} {lane.queue.queue_id}"
         labels.append(Label("name", names_end, y + 13, shorten(name, frame.longest_name), name))
         for period in lane.periods:
-            x, width = at(period.start), at(period.end) - at(period.start)
+            x, width = at(period.begins), at(period.ends) - at(period.begins)
             owners = _numbers(period.takers, numbers)
             css = _owner_class(period.takers, numbers)
             runs.append(Shape(f"run {css}", _run(x, x + width, y + _LANE / 2)))
             if owners and max(len(owners) * _CHARACTER + 4, 18) <= width:
-                is_marked = any(m.start < period.end and period.start < m.end for m in lane.marks)
+                is_marked = any(
+                    m.begins < period.ends and period.begins < m.ends for m in lane.marks
+                )
                 css = "marked" if is_marked else "owner"
                 labels.append(Label(css, x + width / 2, y + 13, owners))
         for mark in lane.marks:
-            x, width = at(mark.start), max(at(mark.end) - at(mark.start), 3.0)
+            x, width = at(mark.begins), max(at(mark.ends) - at(mark.begins), 3.0)
             marks.append(_mark(mark, x, y, width))
             if mark.kind == "ORPHANED" and not mark.possible and width >= 12:
                 sign = Text("✕ nobody") if width >= 90 else "✕"
                 labels.append(Label("nobody", x + width / 2, y + 13, sign))
     bottom = top + len(timeline.lanes) * _LANE
-    ticks = ticks_between(start, end, frame.ticks)
+    ticks = ticks_between(begins, ends, frame.ticks)
     shapes += [*_joined(runs), *_joined(marks)]
     shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
-    labels += [Label("tick", at(t), bottom + 17, clock(t, start, end), time=t) for t in ticks]
+    labels += [Label("tick", at(t), bottom + 17, clock(t, begins, ends), time=t) for t in ticks]
     found = Counter(mark.kind for lane in timeline.lanes for mark in lane.marks)
     marked = [
         Text("{periods} {kind}", periods=count(n, "period"), kind=in_words(kind))
@@ -195,9 +205,9 @@ def draw_timeline(
             "{queues} from {start} to {end} {zone}, {owners}; {marked}. "
             "The table of findings says the same in words.",
             queues=count(len(timeline.lanes), "queue"),
-            start=clock(start, start, end),
-            end=clock(end, start, end),
-            zone=Text("{at:offset}", at=timeline.end),
+            start=clock(begins, begins, ends),
+            end=clock(ends, begins, ends),
+            zone=Text("{at:offset}", at=ends),
             owners=count(len(timeline.client_ids), "owner"),
             marked=with_commas(marked) or Text("nothing marked"),
         ),

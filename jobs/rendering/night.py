@@ -15,10 +15,10 @@ from rebalance_core.english import agreeing, count, joined
 from rebalance_core.texts import Text
 
 from ..declared.kinds import CRITICAL, GRADED_TABLES, INFO, WARNING
-from ..reports.leading_events import LeadingEvent
-from ..reports.tables import PLACE, PublishedTables
+from ..reports.run_findings import LeadingEvent
+from ..reports.tables import PLACE, PublishedTables, place_of
 from ..schemas import GROUP_FAULTS, PROBLEMS
-from .drawings import Canvas, Drawing, Label, Shape, clock, ticks_between
+from .drawings import Canvas, Drawing, Label, Shape, across, clock, ticks_between
 
 #: The steps of time: a telephone shows no more.
 _STEPS = 120
@@ -42,8 +42,8 @@ class NightPicture(NamedTuple):
     in the topics in which something counts; empty: no offsets came.
     """
 
-    start: datetime
-    end: datetime
+    begins: datetime
+    ends: datetime
     topics: Mapping[str, tuple[int, ...]]
     waiting: tuple[int, ...]
     events: Sequence[LeadingEvent]
@@ -61,38 +61,25 @@ class NightPicture(NamedTuple):
     def _said(self, *, timed: bool) -> str:
         def at(what: str, numbers: Sequence[int]) -> str:
             place = numbers.index(max(numbers)) + 1
-            time = self.start + (self.end - self.start) * place / _STEPS
+            time = self.begins + (self.ends - self.begins) * place / _STEPS
             return Text("{what} (at {at:minute})", what=what, at=time) if timed else what
 
-        lasting = (self.topics[each] for each in _LASTING)
-        wrong = [sum(each) for each in zip(*lasting, strict=True)]
+        lasting = (self.topics[severity] for severity in _LASTING)
+        wrong = [sum(of_step) for of_step in zip(*lasting, strict=True)]
         parts = []
         if most := max(wrong):
             what = Text("lasting faults in up to {topics} at once", topics=count(most, "topic"))
             parts.append(at(what, wrong))
         if most := max(self.topics[INFO]):
-            what = Text(
-                "what passed or does not count in up to {topics} at once",
-                topics=count(most, "topic"),
-            )
-            parts.append(at(what, self.topics[INFO]))
+            template = "what passed or does not count in up to {topics} at once"
+            parts.append(at(Text(template, topics=count(most, "topic")), self.topics[INFO]))
         if self.waiting:
-            first, last = (count(self.waiting[each], "message") for each in (0, -1))
-            parts.append(
-                Text(
-                    "in topics with lasting faults {first} waited at first, {last} at the end",
-                    first=first,
-                    last=last,
-                )
-            )
-        if self.events:
-            parts.append(
-                agreeing(
-                    len(self.events),
-                    "{events} [has a mark|have marks]",
-                    events=count(len(self.events), "event"),
-                )
-            )
+            first, last = (count(self.waiting[step], "message") for step in (0, -1))
+            template = "in topics with lasting faults {first} waited at first, {last} at the end"
+            parts.append(Text(template, first=first, last=last))
+        if events := len(self.events):
+            template = "{events} [has a mark|have marks]"
+            parts.append(agreeing(events, template, events=count(events, "event")))
         return joined(parts)
 
 
@@ -101,21 +88,24 @@ def read_night(
 ) -> NightPicture | None:
     """The values of a run; None where nothing was found or happened, or in no time."""
     window = summary["window"]
-    if not window.get("first_snapshot") or window["first_snapshot"] == window["last_snapshot"]:
+    first, last = window.get("first_snapshot"), window.get("last_snapshot")
+    if not first or first == last:
         return None
-    start, end = (datetime.fromisoformat(window[f"{each}_snapshot"]) for each in ("first", "last"))
-    topics = _topics(tables, start, end)
+    begins, ends = datetime.fromisoformat(first), datetime.fromisoformat(last)
+    topics = _topics(tables, begins, ends)
     if not events and not any(map(any, topics.values())):
         return None
-    return NightPicture(start, end, topics, _waiting(tables, start, end), events)
+    return NightPicture(begins, ends, topics, _waiting(tables, begins, ends), events)
 
 
-def _topics(tables: PublishedTables, start: datetime, end: datetime) -> dict[str, tuple[int, ...]]:
+def _topics(
+    tables: PublishedTables, begins: datetime, ends: datetime
+) -> dict[str, tuple[int, ...]]:
     seen = {severity: defaultdict[Any, Any](_no_step) for severity in _WORST_FIRST}
-    seconds = (end - start).total_seconds()
+    seconds = (ends - begins).total_seconds()
 
     def step(time: datetime) -> int:
-        return min(max(int((time - start).total_seconds() / seconds * _STEPS), 0), _STEPS - 1)
+        return min(max(int((time - begins).total_seconds() / seconds * _STEPS), 0), _STEPS - 1)
 
     for name in GRADED_TABLES:
         columns = [*PLACE, "severity", "first_seen", "last_seen"]
@@ -124,8 +114,7 @@ def _topics(tables: PublishedTables, start: datetime, end: datetime) -> dict[str
         # A table has a row a queue: there may be a million.
         for row in rows.group_by([*columns, *counts]).aggregate([]).to_pylist():
             if row["known_issue"] is None and row.get("is_finding", True):
-                place = tuple(row[each] for each in PLACE)
-                steps = seen[row["severity"]][place]
+                steps = seen[row["severity"]][place_of(row)]
                 steps[step(row["first_seen"]) : step(row["last_seen"]) + 1] = True
     topics, worse = {}, defaultdict[Any, Any](_no_step)
     for severity in _WORST_FIRST:
@@ -141,16 +130,16 @@ def _no_step() -> "np.ndarray[Any, np.dtype[np.bool_]]":
     return np.zeros(_STEPS, bool)
 
 
-def _waiting(tables: PublishedTables, start: datetime, end: datetime) -> tuple[int, ...]:
+def _waiting(tables: PublishedTables, begins: datetime, ends: datetime) -> tuple[int, ...]:
     column = tables.read(PROBLEMS.name, ["backlog_over_time"])["backlog_over_time"]
-    ends = [start + (end - start) * each / _STEPS for each in range(1, _STEPS + 1)]
+    step_ends = [begins + (ends - begins) * step / _STEPS for step in range(1, _STEPS + 1)]
     every = [points for points in column.to_pylist() if points]
     total = np.zeros(_STEPS, np.int64)
     for points in every:
         times = [point["at"] for point in points]
         messages = np.array([point["messages"] for point in points], np.int64)
         # Offsets of the last round may come a moment after its lists.
-        last_ones = np.searchsorted(times, [*ends[:-1], max(ends[-1], times[-1])], "right") - 1
+        last_ones = np.searchsorted(times, [*step_ends[:-1], max(ends, times[-1])], "right") - 1
         total += messages[np.maximum(last_ones, 0)]
     return tuple(total.tolist()) if every else ()
 
@@ -158,12 +147,7 @@ def _waiting(tables: PublishedTables, start: datetime, end: datetime) -> tuple[i
 def draw_night(night: NightPicture, frame: Canvas) -> Drawing:
     """Events in a lane, below them a chart of topics, one of what passed, one of what waited."""
     left, right = frame.left, frame.width - _RIGHT
-    seconds = (night.end - night.start).total_seconds()
-
-    def at(time: datetime) -> float:
-        share = (time - night.start).total_seconds() / seconds
-        return left + min(max(share, 0.0), 1.0) * (right - left)
-
+    at = across(night.begins, night.ends, left, right)
     shapes: list[Shape] = []
     labels: list[Label] = []
     y = 4.0
@@ -171,10 +155,9 @@ def draw_night(night: NightPicture, frame: Canvas) -> Drawing:
         labels.append(Label("name", left - 8, y + 13, Text("events")))
         for event in night.events:
             x = at(event.begins)
-            width = max(at(event.ends or night.end) - x, _LEAST)
-            shapes.append(
-                Shape("event", f"M{x:.0f} {y + 5:.0f}h{width:.0f}v8h-{width:.0f}z", event.headline)
-            )
+            width = max(at(event.ends or night.ends) - x, _LEAST)
+            path = f"M{x:.0f} {y + 5:.0f}h{width:.0f}v8h-{width:.0f}z"
+            shapes.append(Shape("event", path, event.headline))
             shapes.append(Shape("since", f"M{x:.0f} {y + 13:.0f}V{{bottom}}"))
         y += _EVENTS
     charts: list[tuple[str, list[tuple[str, Sequence[int]]]]] = [
@@ -183,9 +166,8 @@ def draw_night(night: NightPicture, frame: Canvas) -> Drawing:
         (Text("waiting"), [("messages", night.waiting)]),
     ]
     for name, layers in charts:
-        highest = max(
-            (sum(each) for each in zip(*(of for _, of in layers), strict=True)), default=0
-        )
+        heights = map(sum, zip(*(values for _, values in layers), strict=True))
+        highest = max(heights, default=0)
         if not highest:
             continue
         shapes += _stacked(layers, highest, (left, right, y, y + _CHART))
@@ -196,17 +178,12 @@ def draw_night(night: NightPicture, frame: Canvas) -> Drawing:
         ]
         y += _CHART + _BETWEEN
     bottom = y - _BETWEEN + 6 if len(labels) > 1 else y
-    ticks = ticks_between(night.start, night.end, frame.ticks + 1)
-    shapes.append(
-        Shape(
-            "axis",
-            f"M{left:.0f} {bottom:.0f}H{right:.0f}"
-            + "".join(f"M{at(t):.0f} {bottom:.0f}v5" for t in ticks),
-        )
-    )
-    labels += [
-        Label("tick", at(t), bottom + 17, clock(t, night.start, night.end), time=t) for t in ticks
-    ]
+    ticks = ticks_between(night.begins, night.ends, frame.ticks + 1)
+    marks = "".join(f"M{at(tick):.0f} {bottom:.0f}v5" for tick in ticks)
+    shapes.append(Shape("axis", f"M{left:.0f} {bottom:.0f}H{right:.0f}{marks}"))
+    for tick in ticks:
+        time = clock(tick, night.begins, night.ends)
+        labels.append(Label("tick", at(tick), bottom + 17, time, time=tick))
     return Drawing(
         width=frame.width,
         height=bottom + _BELOW,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from itertools import count as count_up
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from rebalance_core.english import count, joined, with_commas
 from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE
-from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
+from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING, Kind
 from ..errors import AuditError
 from ..reports.words import in_words
 from ..storage import Reports
@@ -53,6 +54,8 @@ class ShownLevel(NamedTuple):
 LEFT_OPEN = {WARNING: "OPEN_WARNING", CRITICAL: "OPEN_CRITICAL"}
 KNOWN = {WARNING: "KNOWN_WARNING", CRITICAL: "KNOWN_CRITICAL"}
 
+_NOT_SAID = (MISSING, UNKNOWN, NOT_THERE)
+
 #: The mildest first. Severities are called as the tables have them.
 SHOWN_LEVELS = {
     OK: ShownLevel("·", Text("no findings"), OK),
@@ -74,13 +77,7 @@ SHOWN_LEVELS = {
     NOT_THERE: ShownLevel(" ", Text("the group was not there"), Text("NO GROUP")),
 }
 #: The levels that say how a group was, the mildest first.
-_LEVELS = [
-    shown_level
-    for shown_level in SHOWN_LEVELS
-    if shown_level not in (INCOMPLETE, MISSING, UNKNOWN, NOT_THERE)
-]
-#: The levels of a group that is well.
-_WELL = {OK, INFO, MISSING, UNKNOWN, NOT_THERE}
+_LEVELS = [level for level in SHOWN_LEVELS if level not in (INCOMPLETE, *_NOT_SAID)]
 
 
 def level_of_group(named: Mapping[str, Any]) -> str:
@@ -119,8 +116,8 @@ class Nights(NamedTuple):
         Nights(before='2026-11-17', after=None)
         """
         return cls(
-            max((each for each in nights if each < night), default=None),
-            min((each for each in nights if each > night), default=None),
+            max((other for other in nights if other < night), default=None),
+            min((other for other in nights if other > night), default=None),
         )
 
 
@@ -177,14 +174,10 @@ class Night:
     def lacks(self) -> str:
         """All that was not read, not audited or not looked for; empty: nothing is known to lack."""
         verdict = self.verdict or {}
-        parts = [
-            Text(
-                "not audited: {topics} ({coverage})",
-                topics=count(of["topics"], "topic"),
-                coverage=in_words(coverage),
-            )
-            for coverage, of in verdict.get("not_audited", {}).items()
-        ]
+        parts = []
+        for coverage, of in verdict.get("not_audited", {}).items():
+            topics, words = count(of["topics"], "topic"), in_words(coverage)
+            parts.append(Text("not audited: {topics} ({coverage})", topics=topics, coverage=words))
         if left_open := verdict.get("left_open", 0):
             parts.append(Text("not looked for: {findings}", findings=count(left_open, "finding")))
         parts += [
@@ -215,7 +208,7 @@ class Strip(NamedTuple):
     @property
     def says_something(self) -> bool:
         """True if any night has the group."""
-        return not set(self.levels) <= {MISSING, UNKNOWN, NOT_THERE}
+        return not set(self.levels).issubset(_NOT_SAID)
 
     @property
     def sentence(self) -> str:
@@ -263,7 +256,7 @@ def read_history(reports: Reports, last: str, most: int) -> History:
     first = date.fromisoformat(min(dates, default=last))
     ago = reversed(range(min(most, max((end - first).days, 0) + 1)))
     nights = []
-    for day in ((end - timedelta(days=each)).isoformat() for each in ago):
+    for day in ((end - timedelta(days=days)).isoformat() for days in ago):
         published = None
         try:
             published = reports.find(day) if day in dates else None
@@ -277,10 +270,84 @@ def history_of(nights: Sequence[Night]) -> History:
     """The history of each group over the nights."""
     groups = {group for night in nights for group in night.levels}
     strips = [_strip(nights, *group) for group in groups]
-    unwell = sorted(
-        (each for each in strips if not _WELL.issuperset(each.levels)),
-        key=lambda strip: strip.rank,
-    )
+    unwell = [strip for strip in strips if not {OK, INFO, *_NOT_SAID}.issuperset(strip.levels)]
+    unwell.sort(key=lambda strip: strip.rank)
     most = MOST_CELLS // max(len(nights), 1)
     well = len(strips) - len(unwell)
     return History(tuple(nights), tuple(unwell[:most]), len(unwell[most:]), well)
+
+
+#: The number of causes with bars of their own, the commonest.
+_MOST_CAUSES = 8
+#: The most lines across, and dates below.
+_MOST_LINES, _MOST_DATES = 4, 5
+
+
+class Bars(NamedTuple):
+    """The bars of one cause in all nights: one path, and the class that colours it."""
+
+    title: str
+    css: str
+    path: str
+
+
+class LeftOpen(NamedTuple):
+    """The topics of a night in which something was open before and was not looked for: their
+    number, above all that was found.
+    """
+
+    night: int
+    foot: int
+    topics: int
+
+
+class Chart(NamedTuple):
+    """``nights`` wide and ``top`` high; ``lines``: the heights that have a line, from 0 to the top.
+
+    ``dates``: the numbers of the nights that have their date below. ``left_open`` is not among the
+    bars: a pattern is not drawn to their scale. Neither: no night has any.
+    """
+
+    bars: tuple[Bars, ...]
+    left_open: tuple[LeftOpen, ...]
+    nights: int
+    top: int
+    lines: tuple[int, ...]
+    dates: tuple[int, ...]
+
+
+def chart_of(nights: Sequence[Counter[Kind]], left_open: Sequence[int] = ()) -> Chart:
+    """The bars of all nights, the commonest cause at the foot; a night without counts has none.
+
+    ``left_open``: the topics of each night in which something was open before and was not looked
+    for: they are above the bars, so that nothing looks repaired because nobody looked.
+
+    >>> chart = chart_of([])
+    >>> chart.bars, chart.top, chart.lines
+    ((), 1, (0, 1))
+    """
+    causes = [kind for kind, _ in sum(nights, Counter[Kind]()).most_common()]
+    shown, others = causes[:_MOST_CAUSES], causes[_MOST_CAUSES:]
+    layers = [([kind], kind.title, f"o{number}") for number, kind in enumerate(shown)]
+    if others:
+        layers.append((others, Text("other causes"), "several"))
+    unseen = [*left_open, *[0] * (len(nights) - len(left_open))]
+    totals = (night.total() + number for night, number in zip(nights, unseen, strict=True))
+    highest = max(totals, default=0) or 1
+    steps = (digit * 10**power for power in count_up() for digit in (1, 2, 5))
+    step = next(step for step in steps if step * _MOST_LINES >= highest)
+    lines = tuple(range(0, highest + step, step))
+    feet = [0] * len(nights)
+    bars = []
+    for kinds, title, css in layers:
+        path = []
+        for x, night in enumerate(nights):
+            if height := sum(night[kind] for kind in kinds):
+                path.append(f"M{x}.1 {lines[-1] - feet[x]}h.8v-{height}h-.8z")
+                feet[x] += height
+        bars.append(Bars(title, css, "".join(path)))
+    above = enumerate(zip(feet, unseen, strict=True))
+    hatched = tuple(LeftOpen(x, foot, topics) for x, (foot, topics) in above if topics)
+    apart = max(-(-(len(nights) - 1) // (_MOST_DATES - 1)), 1)
+    dates = tuple(range(len(nights) - 1, -1, -apart))
+    return Chart(tuple(bars), hatched, len(nights), lines[-1], lines, dates)

@@ -10,39 +10,124 @@ in Markdown by ``_markdown``, and in both control and direction characters are s
 
 import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from itertools import count as count_up
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment
+from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
 from rebalance_core.english import agreeing, count, within
 from rebalance_core.texts import Text
 
 from .. import __version__
-from ..declared.kinds import kind_of
+from ..config.toml_files import installed_folder
+from ..declared.kinds import KINDS, kind_of
 from ..errors import InputError
 from ..languages.language import ENGLISH, Language
 from ..reports.commands import commands_for, where_published
-from ..reports.place_findings import PlaceQueue
+from ..reports.run_findings import PlaceQueue
 from ..reports.words import begin, in_general, in_words, sentences
 from ..texts.shown import day_and_time, ends_at, folded, iso, share_in_words, visible
 from ..texts.templates import templates_of
 from .drawings import NARROW, WIDE, colour, draw_allocation, draw_timeline, shorten
-from .finding_pages import FindingPages
 from .night import draw_night
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
-from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues, ranges
+from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues
+from .pictures import ranges
+
+#: Raw HTML is shown as text.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+_CODE = re.compile(r"`([^`]+)`")
+#: The section of a page that several kinds share about one of them alone.
+_OF_ONE = re.compile(r"^### ([A-Z_]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+#: The heading of the section with the commands, as each language has it.
+TO_CONFIRM = Text("How to confirm")
+_FOLDER = "findings"
+_TOOLS = ("mqadmin ", "rebalance-audit show ")
+
+
+class FindingPages:
+    """The pages of folders, as Markdown: of the first folder that has the page."""
+
+    def __init__(self, *folders: Path, language: Language = ENGLISH) -> None:
+        self._folders = folders
+        self._language = language
+
+    @classmethod
+    def of_this_installation(cls, language: Language) -> "FindingPages":
+        """The pages of the checkout, or those that were installed with the package.
+
+        A page that the language lacks is English.
+        """
+        installed = installed_folder()
+        roots = (Path(__file__).parents[2] / "docs", installed)
+        root = next((path for path in roots if (path / _FOLDER).is_dir()), installed)
+        return cls(root / language.code / _FOLDER, root / _FOLDER, language=language)
+
+    def text(self, name: str) -> str:
+        """The page on a kind, as Markdown, without what is of other kinds; "" if there is none."""
+        if name not in KINDS:
+            return ""
+        pages = (folder / KINDS[name].page.partition("#")[0] for folder in self._folders)
+        page = next((path for path in pages if path.is_file()), None)
+        text = page.read_text(encoding="utf-8") if page else ""
+        return _OF_ONE.sub(lambda found: found[2] if found[1] == name else "", text)
+
+    def html(self, name: str, shown: Collection[str]) -> Markup:
+        """The page on a kind without its title; "" where there is none.
+
+        It links to the kinds that are ``shown`` beside it, and to no file.
+        """
+        _, _, body = self.text(name).partition("\n")
+        there = {kind_of(each).page: f"#kind-{each.lower()}" for each in shown}
+
+        def link(found: re.Match[str]) -> str:
+            text, target = found.groups()
+            target = there.get(target, target)
+            return f"[{text}]({target})" if target.startswith(("#", "https://")) else text
+
+        # Headings one step below that of the section: the title of the page is left out.
+        body = re.sub(r"^## ", "### ", _LINK.sub(link, body), flags=re.MULTILINE)
+        # Every table of the page has a caption, and heads with a scope.
+        title = self._language.of(kind_of(name).title)
+        caption = f"<table><caption>{escape(title)}</caption>"
+        html = _MARKDOWN.render(body).replace("<table>", caption)
+        html = html.replace("<th>", '<th scope="col">')
+        return Markup(html)  # noqa: S704 - raw HTML in it is escaped
+
+    def checks(self, name: str) -> list[str]:
+        """The commands by which the page on a kind confirms it, with its placeholders.
+
+        >>> FindingPages.of_this_installation(ENGLISH).checks("FROZEN_PROCESS")[0]
+        'mqadmin consumerStatus -g GROUP -i CLIENT_ID -s'
+        """
+        text = self.text(name)
+        # The page may be English where the language lacks it.
+        headings = (self._language.of(TO_CONFIRM), TO_CONFIRM)
+        section = next(filter(None, (_section(text, heading) for heading in headings)), "")
+        codes = (" ".join(code.split()) for code in _CODE.findall(section))
+        return list(dict.fromkeys(code for code in codes if code.startswith(_TOOLS)))
+
+
+def _section(text: str, heading: str) -> str:
+    """The text below a heading; "" where there is no such heading."""
+    form = rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)"
+    found = re.search(form, text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
 
 #: The most names of groups without numbers.
 _MOST_NAMES = 5_000
-_MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
+_MARKS = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
 _AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
 #: A part of a name that is longer has no room on a telephone: its middle is left out.
@@ -51,10 +136,6 @@ _LONGEST_PART = 30
 _TAGS = {"zh": "zh-CN"}
 Translate = Callable[..., Markup]
 _MENTION = re.compile(r"(?<!\w)@")
-
-
-def _printable(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _markdown(value: Any) -> Any:
@@ -66,7 +147,7 @@ def _markdown(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     text = visible(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = _MENTION.sub("&#64;", _MARKDOWN.sub(r"\\\1", text))
+    text = _MENTION.sub("&#64;", _MARKS.sub(r"\\\1", text))
     return Markup(text.replace("://", ":&#47;&#47;"))  # noqa: S704 - all of it is escaped
 
 
@@ -151,7 +232,13 @@ def _share(share: float, digits: int = 0) -> Text:
 
 def _shown(language: Language) -> Callable[[Any], Any]:
     """A value as a page shows it: in the language, and without what directs a reader's eyes."""
-    return lambda value: _printable(language.of(value))
+
+    def shown(value: Any) -> Any:
+        value = language.of(value)
+        is_plain = isinstance(value, str) and not isinstance(value, Markup)
+        return visible(value) if is_plain else value
+
+    return shown
 
 
 def _translate(language: Language, shown: Callable[[Any], Any]) -> Translate:
@@ -164,12 +251,9 @@ def _translate(language: Language, shown: Callable[[Any], Any]) -> Translate:
     <b>1,200</b> of &lt;i&gt;
     """
 
-    def value_of(value: Any) -> Any:
-        return escape(shown(value)) if isinstance(value, str) else value
-
     def t(template: str, **values: Any) -> Markup:
-        text = language(template, **{name: value_of(value) for name, value in values.items()})
-        return Markup(text)  # noqa: S704 - values are escaped
+        texts = {name: escape(shown(of)) for name, of in values.items() if isinstance(of, str)}
+        return Markup(language(template, **values | texts))  # noqa: S704 - values are escaped
 
     return t
 

@@ -16,22 +16,22 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core import MessageQueue
-from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import list_of
 from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
-from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE
 from ..declared.coverage import was_audited
 from ..declared.instants import FOLLOW_TIME
 from ..declared.kinds import INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
-from ..reports.finding_rows import place_of_finding
-from ..reports.leading_events import LeadingEvent, leading_events
-from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
+from ..reports.run_findings import (
+    LeadingEvent,
+    PlaceFinding,
+    leading_events,
+    place_of_finding,
+    read_findings,
+)
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
@@ -39,18 +39,7 @@ from ..storage import PublishedRun
 from ..texts.waiting import WaitingMessages
 from ..verdict.verdict import RunVerdict, read_verdict
 from .night import NightPicture, read_night
-from .pictures import (
-    AfterRepair,
-    ShownRow,
-    ShownRows,
-    States,
-    TimelinePicture,
-    after_repair,
-    client_of,
-    named_taker,
-    number_clients,
-    timeline,
-)
+from .pictures import DRAWN, Pictures, ShownRow, ShownRows, pictures_of, ranges
 
 #: An event explains what begins so soon after it.
 _FOLLOWED = timedelta(microseconds=FOLLOW_TIME)
@@ -66,18 +55,6 @@ _MOST_EVENTS, _MOST_DRAWN = 5, 20
 MOST_GROUPS = 100
 #: The most characters of client ids that the filter of the page knows besides those in findings.
 _MOST_OF_CLIENTS = 100_000
-
-
-class Pictures(NamedTuple):
-    """Pictures of a problem: who had which queue when, and who would after the repair.
-
-    ``numbers`` has the number of each owner; ``moved`` are rows of queues.
-    """
-
-    timeline: TimelinePicture | None
-    repair: AfterRepair | None
-    numbers: Mapping[str, int]
-    moved: tuple[ShownRow, ...]
 
 
 class Card(NamedTuple):
@@ -96,18 +73,10 @@ class Card(NamedTuple):
     @property
     def findings(self) -> list[PlaceFinding]:
         """The findings of its queues, worst first; where something lasts only what lasts."""
-        lasting = self.problem.is_counted
+        severities = SEVERITIES[self.problem.is_counted :]
+        found = (each for each in self.all_findings if each.queues and each.severity in severities)
         return sorted(
-            (
-                finding
-                for finding in self.all_findings
-                if finding.queues and finding.is_severe >= lasting
-            ),
-            key=lambda finding: (
-                not finding.ongoing,
-                -SEVERITIES.index(finding.severity),
-                finding.first_seen,
-            ),
+            found, key=lambda of: (not of.ongoing, -SEVERITIES.index(of.severity), of.first_seen)
         )
 
 
@@ -243,12 +212,9 @@ class PageValues:
         """The anchor of each place on the page."""
         cards = [*self.cards, *(card.retry for card in self.cards if card.retry)]
         several = len(self.clusters) > 1
-        listed = (
-            problem.place for passed in self.passed for problem in passed.problems[:MOST_LISTED]
-        )
-        return {card.problem.place: card.anchor for card in cards} | {
-            place: anchor_of(place, several=several) for place in listed
-        }
+        passed = (problem for of in self.passed for problem in of.problems[:MOST_LISTED])
+        found = {card.problem.place: card.anchor for card in cards}
+        return found | {of.place: anchor_of(of.place, several=several) for of in passed}
 
     @cached_property
     def causes(self) -> list[KindSection]:
@@ -268,11 +234,11 @@ class PageValues:
     def named(self) -> list[NamedGroups]:
         """The other groups; those that recovered from one thing that happened are together."""
         happened = {
-            problem.place[:2]: passed_problems.headline
-            for passed_problems in reversed(self.passed)
-            for problem in passed_problems.problems
+            problem.place[:2]: of_event.headline
+            for of_event in reversed(self.passed)
+            for problem in of_event.problems
         }
-        there = {each.place[:2] for each in self.problems if each.standing != "PASSED"}
+        there = {problem.place[:2] for problem in self.problems if problem.standing != "PASSED"}
         shown = {id(row) for row in self.unwell[:MOST_GROUPS]}
 
         def state(row: ShownRow) -> tuple[str, str]:
@@ -284,8 +250,8 @@ class PageValues:
             return ("RECOVERED", happened[group]) if group in happened else ("FINE", "")
 
         alike = grouped((state(row), row) for row in self.health if id(row) not in shown)
-        most_first = sorted(alike.items(), key=lambda each: -len(each[1]))
-        return [NamedGroups(*of, tuple(rows)) for of, rows in most_first]
+        named = [NamedGroups(*of, tuple(rows)) for of, rows in alike.items()]
+        return sorted(named, key=lambda groups: -len(groups.rows))
 
     @cached_property
     def numbers_of_groups(self) -> dict[tuple[str, ...], int]:
@@ -370,14 +336,6 @@ def card_of(tables: PublishedTables, finding_id: str) -> Card:
 
 # ---------------------------------------------------------------- cards
 
-#: The columns that pictures are made of, by table.
-_DRAWN = {
-    "group_faults": "fault last_seen first_seen moves findings_cleared findings_left",
-    "state_runs": "state_id first_seen last_seen snapshots",
-    "allocations": "state_id client_id strategy processes view_weight queues",
-    "reassignments": "changed_at clients_joined clients_left queues_before queues queues_moved",
-}
-
 
 def _cards(
     tables: PublishedTables, problems: Sequence[Problem], top: int, clusters: set[str]
@@ -390,7 +348,7 @@ def _cards(
     heads = list(_bounded(each for each in problems if shown_with[each.place] is each))
     drawn = _with_pictures(heads, top)
     places = [*drawn, *(retries[place].place for place in drawn if place in retries)]
-    rows = [by_place(tables, name, of.split(), places) for name, of in _DRAWN.items()]
+    rows = [by_place(tables, name, of.split(), places) for name, of in DRAWN.items()]
     with_cards = [*(each.place for each in heads), *(each.place for each in retries.values())]
     findings = read_findings(tables, with_cards)
 
@@ -399,7 +357,7 @@ def _cards(
         retry = card(retries[place]) if place in retries else None
         if place in places:
             found = findings.get(place, ())
-            pictures = _pictures(problem, found, [of_table[place] for of_table in rows])
+            pictures = pictures_of(problem, found, [of_table[place] for of_table in rows])
         anchor = anchor_of(place, several=len(clusters) > 1)
         of_place, is_open = tuple(findings.get(place, ())), place in drawn[:_MOST_OPEN]
         return Card(anchor, problem, of_place, pictures, retry, is_open=is_open)
@@ -421,22 +379,6 @@ def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     first = {head.main_kind: head.place for head in reversed(heads) if head.is_counted}.values()
     in_order = sorted((head.place for head in heads), key=lambda place: place not in first)
     return in_order[: max(top, len(first))] if top else []
-
-
-def _pictures(
-    problem: Problem, findings: Sequence[PlaceFinding], rows: Sequence[ShownRows]
-) -> Pictures:
-    faults, runs, allocations, reassignments = rows
-    states = States(runs, allocations)
-    seen = timeline(states, findings, faults, reassignments)
-    repair = _best_repair(states, problem, faults)
-    takers = {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
-    return Pictures(
-        timeline=seen,
-        repair=repair,
-        numbers=number_clients(takers & set().union(*states.members.values())),
-        moved=_moved(problem.place.topic, repair) if repair else (),
-    )
 
 
 _EVENT = ("event_id", "begins", "ends", "last_seen", "headline", "groups_touched", TEXTS)
@@ -462,49 +404,8 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
 
     heads = heads_of(problems)
     by_event = grouped((number(each), each) for each in problems if heads[each.place] is each)
-    return tuple(
-        PassedProblems(
-            with_texts(events[of])["headline"] if of < len(events) else "", tuple(by_event[of])
-        )
-        for of in sorted(by_event)
-    )
-
-
-def _best_repair(states: States, problem: Problem, faults: ShownRows) -> AfterRepair | None:
-    """The repair of the fault that explains most, of those that move anything."""
-    repairs = (
-        after_repair(states, row)
-        for fault in problem.why
-        for row in faults
-        if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen)
-    )
-    return next(filter(None, repairs), None)
-
-
-def _moved(topic: str, repair: AfterRepair) -> tuple[ShownRow, ...]:
-    """Queues that the repair moves alike, a row each."""
-    gone, then = repair.gone, repair.then
-    alike = grouped(
-        (
-            (_names(now), Text("not there") if place_queue in gone else _names(then[place_queue])),
-            place_queue,
-        )
-        for place_queue, now in repair.now.items()
-        if now != then[place_queue]
-    )
-    return tuple(
-        {"queues": ranges(topic, queues), "before": before, "after": after}
-        for (before, after), queues in sorted(alike.items(), key=lambda each: min(each[1]))
-    )
-
-
-def _names(takers: Sequence[str]) -> str:
-    if not takers:
-        return Text("nobody")
-    named = [(named_taker(each, client_of(each)), n) for each, n in Counter(takers).items()]
-    return list_of(
-        [Text("{client} x {number}", client=name, number=n) if n > 1 else name for name, n in named]
-    )
+    headlines = [*(with_texts(row)["headline"] for row in events), ""]
+    return tuple(PassedProblems(headlines[of], tuple(by_event[of])) for of in sorted(by_event))
 
 
 # ---------------------------------------------------------------- the other sections
@@ -523,19 +424,13 @@ def _rows_of_places(
             **dict(zip(columns, values, strict=True)),
             # A fault has no queue.
             "queues": ranges(
-                place.topic,
-                [(r["broker_name"], r["queue_id"]) for r in rows if r["queue_id"] >= 0],
+                place.topic, [(r["broker_name"], r["queue_id"]) for r in rows if r["queue_id"] >= 0]
             ),
             "first_seen": min(row["first_seen"] for row in rows),
             "last_seen": max(row["last_seen"] for row in rows),
         }
-        for (place, *values), rows in sorted(alike.items(), key=lambda each: each[0])
+        for (place, *values), rows in sorted(alike.items(), key=itemgetter(0))
     )
-
-
-def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
-    """The queues in words."""
-    return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
 def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...]:
@@ -543,12 +438,8 @@ def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...
     ranks = {problem.place[:2]: rank for rank, problem in reversed([*enumerate(problems)])}
     by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
     # No row of a topic has the severity of a fault that no queue shows.
-    severities = grouped(
-        [
-            *((place_of(row)[:2], row["worst_severity"]) for row in rows if row["worst_severity"]),
-            *((problem.place[:2], problem.worst_severity) for problem in problems),
-        ]
-    )
+    of_rows = [(place_of(row)[:2], row["worst_severity"]) for row in rows if row["worst_severity"]]
+    severities = grouped([*of_rows, *((p.place[:2], p.worst_severity) for p in problems)])
     most = ("members", "processes", "idle_clients", "imbalance")
     health = [
         {

@@ -5,7 +5,7 @@ Values alone, without coordinates: times, queues, owners and marks.
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -13,14 +13,16 @@ from operator import itemgetter
 from statistics import median
 from typing import Any, NamedTuple
 
-from rebalance_core import sort_client_ids
+from rebalance_core import MessageQueue, sort_client_ids
+from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
 from ..declared.kinds import PERSISTENT, STALLED
-from ..reports.place_findings import PlaceFinding, PlaceQueue
+from ..reports.problems import Problem
+from ..reports.run_findings import PlaceFinding, PlaceQueue
 
 #: A row that a template shows: of a table, or put together of several of its rows.
 ShownRow = Mapping[str, Any]
@@ -40,8 +42,8 @@ class Taker(NamedTuple):
 class Ownership(NamedTuple):
     """A queue and a time in which the same processes took it."""
 
-    start: datetime
-    end: datetime
+    begins: datetime
+    ends: datetime
     takers: tuple[Taker, ...]
 
 
@@ -49,8 +51,8 @@ class Mark(NamedTuple):
     """A finding on a queue: ``kind`` is ORPHANED, DUPLICATE or STALLED."""
 
     kind: str
-    start: datetime
-    end: datetime
+    begins: datetime
+    ends: datetime
     possible: bool
     lasts: bool
 
@@ -77,8 +79,8 @@ class TimelinePicture(NamedTuple):
     ``faults`` has by fault when it was; ``client_ids`` are those that take any of its queues.
     """
 
-    start: datetime
-    end: datetime
+    begins: datetime
+    ends: datetime
     lanes: tuple[Lane, ...]
     lanes_left_out: int
     changes: tuple[Handover, ...]
@@ -116,6 +118,13 @@ class AfterRepair(NamedTuple):
         return frozenset(queue for queue, takers in self.then.items() if not takers)
 
 
+#: The columns that pictures are made of, by table.
+DRAWN = {
+    "group_faults": "fault last_seen first_seen moves findings_cleared findings_left",
+    "state_runs": "state_id first_seen last_seen snapshots",
+    "allocations": "state_id client_id strategy processes view_weight queues",
+    "reassignments": "changed_at clients_joined clients_left queues_before queues queues_moved",
+}
 #: More queues than this make no picture; those with findings come first.
 MOST_LANES = 24
 #: More fault bars than this hide the queues.
@@ -125,7 +134,7 @@ _MOST_NAMES = 3
 #: A run of snapshots reaches to the next one, unless it is further away than so many intervals.
 _GAP_INTERVALS = 3
 _AT_TIMES = " (at times)"
-_OF_SEVERAL = re.compile(r"(.*) \(process (\d+)\)", re.DOTALL)
+_OF_SEVERAL = re.compile(r"\A(.*) \(process (\d+)\)\Z", re.DOTALL)
 
 
 def _queue(row: ShownRow) -> PlaceQueue:
@@ -178,18 +187,18 @@ class States:
             return None
         return str(self._runs[place]["state_id"])
 
-    def periods(self, queue: PlaceQueue, start: datetime, end: datetime) -> tuple[Ownership, ...]:
+    def periods(self, queue: PlaceQueue, begin: datetime, end: datetime) -> tuple[Ownership, ...]:
         """The takers of a queue from one time to another; runs of the same takers are joined."""
         joined: list[Ownership] = []
         for run in self._runs:
-            since, until = max(run["first_seen"], start), min(self.until(run["last_seen"]), end)
+            begins, ends = max(run["first_seen"], begin), min(self.until(run["last_seen"]), end)
             taken = self.takers[run["state_id"]].get(queue, ())
             takers = tuple(sorted(taken, key=lambda taker: (-taker.share, taker.client_id)))
-            if since >= until:
+            if begins >= ends:
                 continue
-            if joined and joined[-1].takers == takers and joined[-1].end == since:
-                since = joined.pop().start
-            joined.append(Ownership(since, until, takers))
+            if joined and joined[-1].takers == takers and joined[-1].ends == begins:
+                begins = joined.pop().begins
+            joined.append(Ownership(begins, ends, takers))
         return tuple(joined)
 
 
@@ -223,22 +232,22 @@ def timeline(
     of_queues = [finding for finding in findings if finding.queues]
     times = [(finding.first_seen, finding.last_seen) for finding in of_queues]
     times += [(row["first_seen"], row["last_seen"]) for row in faults]
-    start, end = _focus(states, extent, times)
+    begins, ends = _focus(states, extent, times)
     marks = grouped(
         (queue, _mark(states, finding)) for finding in of_queues for queue in finding.queues
     )
     queues = marks.keys() | set[PlaceQueue]().union(*states.takers.values())
     lanes = tuple(
-        Lane(queue, states.periods(queue, start, end), tuple(marks.get(queue, ())))
+        Lane(queue, states.periods(queue, begins, ends), tuple(marks.get(queue, ())))
         for queue in _first_of(marks, queues)
     )
     seen = {t.client_id for lane in lanes for period in lane.periods for t in period.takers}
     return TimelinePicture(
-        start=start,
-        end=end,
+        begins=begins,
+        ends=ends,
         lanes=lanes,
         lanes_left_out=len(queues) - len(lanes),
-        changes=tuple(_change(row) for row in reassignments if start <= row["changed_at"] <= end),
+        changes=tuple(_change(row) for row in reassignments if begins <= row["changed_at"] <= ends),
         faults=_longest(states, faults),
         client_ids=frozenset(seen),
     )
@@ -263,8 +272,8 @@ def _mark(states: States, finding: PlaceFinding) -> Mark:
     is_stall = finding.kind == STALLED
     return Mark(
         kind=finding.kind,
-        start=finding.first_seen,
-        end=finding.last_seen if is_stall else states.until(finding.last_seen),
+        begins=finding.first_seen,
+        ends=finding.last_seen if is_stall else states.until(finding.last_seen),
         possible=finding.certainty == "POSSIBLE",
         lasts=finding.persistence == PERSISTENT,
     )
@@ -348,8 +357,7 @@ def client_of(taker: str) -> str:
     >>> client_of("a (process 2) (at times)"), client_of("a")
     ('a', 'a')
     """
-    of_several = _OF_SEVERAL.fullmatch(whole(taker))
-    return of_several[1] if of_several else whole(taker)
+    return _OF_SEVERAL.sub(r"\1", whole(taker))
 
 
 def named_taker(taker: str, client: str) -> str:
@@ -362,3 +370,77 @@ def named_taker(taker: str, client: str) -> str:
     if of_several:
         client = Text("{client} (process {number})", client=client, number=of_several[2])
     return Text("{client} (at times)", client=client) if is_at_times(taker) else client
+
+
+# ---------------------------------------------------------------- of a problem
+
+
+class Pictures(NamedTuple):
+    """Pictures of a problem: who had which queue when, and who would after the repair.
+
+    ``numbers`` has the number of each owner; ``moved`` are rows of queues.
+    """
+
+    timeline: TimelinePicture | None
+    repair: AfterRepair | None
+    numbers: Mapping[str, int]
+    moved: tuple[ShownRow, ...]
+
+
+def pictures_of(
+    problem: Problem, findings: Sequence[PlaceFinding], rows: Sequence[ShownRows]
+) -> Pictures:
+    """The pictures of a problem, of its rows of the tables of ``DRAWN``."""
+    faults, runs, allocations, reassignments = rows
+    states = States(runs, allocations)
+    seen = timeline(states, findings, faults, reassignments)
+    repair = _best_repair(states, problem, faults)
+    takers = {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
+    return Pictures(
+        timeline=seen,
+        repair=repair,
+        numbers=number_clients(takers & set().union(*states.members.values())),
+        moved=_moved(problem.place.topic, repair) if repair else (),
+    )
+
+
+def _best_repair(states: States, problem: Problem, faults: ShownRows) -> AfterRepair | None:
+    """The repair of the fault that explains most, of those that move anything."""
+    repairs = (
+        after_repair(states, row)
+        for fault in problem.why
+        for row in faults
+        if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen)
+    )
+    return next(filter(None, repairs), None)
+
+
+def _moved(topic: str, repair: AfterRepair) -> tuple[ShownRow, ...]:
+    """Queues that the repair moves alike, a row each."""
+    gone, then = repair.gone, repair.then
+    alike = grouped(
+        (
+            (_names(now), Text("not there") if place_queue in gone else _names(then[place_queue])),
+            place_queue,
+        )
+        for place_queue, now in repair.now.items()
+        if now != then[place_queue]
+    )
+    return tuple(
+        {"queues": ranges(topic, queues), "before": before, "after": after}
+        for (before, after), queues in sorted(alike.items(), key=lambda each: min(each[1]))
+    )
+
+
+def _names(takers: Sequence[str]) -> str:
+    if not takers:
+        return Text("nobody")
+    named = [(named_taker(each, client_of(each)), n) for each, n in Counter(takers).items()]
+    return list_of(
+        [Text("{client} x {number}", client=name, number=n) if n > 1 else name for name, n in named]
+    )
+
+
+def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
+    """The queues in words."""
+    return queue_ranges(MessageQueue(topic, *queue) for queue in queues)

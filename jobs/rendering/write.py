@@ -19,10 +19,8 @@ from ..languages.language import ENGLISH, Language
 from ..reports.tables import PublishedTables
 from ..storage import Location, PublishedRun, Reports
 from ..texts.failures import sentence_of
-from .chart import chart_of
-from .finding_pages import FindingPages
-from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
-from .page import html_environment, to_html, to_markdown, to_svg
+from .nights import INDEX, STRIP_NIGHTS, History, Nights, chart_of, read_history
+from .page import FindingPages, html_environment, to_html, to_markdown, to_svg
 from .page_values import PageValues, build_report, card_of
 
 #: The ending of the file's name, by format.

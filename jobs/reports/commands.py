@@ -71,25 +71,39 @@ def commands_for(
     A broker whose address the run does not have is left as ``BROKER_ADDR``, and a nameserver as
     ``NAMESRV_ADDR``.
     """
-    cause = problem.cause
+    cause, place, summary = problem.cause, problem.place, published.summary
     kinds = [*([cause.fault] if cause else []), *problem.lasting, *problem.passing]
-    addresses = published.summary["brokers"]
     values = {
-        "GROUP": [problem.place.consumer_group],
-        "TOPIC": [problem.place.topic],
-        "BROKER_ADDR": _addresses(addresses.get(problem.place.cluster, {}), problem),
+        "GROUP": [place.consumer_group],
+        "TOPIC": [place.topic],
+        "BROKER_ADDR": _addresses(summary["brokers"].get(place.cluster, {}), problem),
         "CLIENT_ID": list(cause.client_ids if cause else ())[:_MOST_CLIENTS],
     }
-    of_group = f"{option('group', problem.place.consumer_group)} "
-    of_group += option("topic", problem.place.topic)
     run = where_published(published, reports)
     confirm = [
         line if line.startswith("mqadmin ") else f"{line} {run}"
         for template in dict.fromkeys(check for kind in kinds for check in checks(kind))
         for line in _filled(template, values)
     ]
-    asked = problem, published, of_group, reports
-    return Commands(tuple(dict.fromkeys(confirm)), tuple(_go_on(*asked)), tuple(_repaired(*asked)))
+    topic = f"{option('group', place.consumer_group)} {option('topic', place.topic)}"
+    several = len(summary["groups"]["clusters"]) > 1 or summary["groups"]["left_out"]
+    cluster = f" {option('cluster', place.cluster)}" if several else ""
+    snapshots = option("snapshots", beside(str(summary["inputs"]["snapshots"]), reports))
+    at = iso(cause.last_seen if cause else problem.last_seen)
+    # With other settings it would say something else than the page does.
+    settings = "".join(f" {option('set', value)}" for value in summary.get("settings_set", ()))
+    moment = f"{snapshots} {topic} --at {at}{cluster}{settings}"
+    go_on = [f"rebalance-audit explain {moment}"]
+    if cause and cause.fault in REPAIRS:
+        go_on.append(f"rebalance-audit what-if {moment} --mend {cause.fault}")
+    go_on.append(f"rebalance-audit show group_faults {topic} {run}")
+    repaired = []
+    if problem.is_counted:
+        witnesses = summary.get("witnesses", {}).get("nameservers", {})
+        namesrvs = witnesses.get(place.cluster, ())[:_MOST_NAMESERVERS] or ["NAMESRV_ADDR"]
+        asked = " ".join(option("namesrv", namesrv) for namesrv in namesrvs)
+        repaired.append(f"rebalance-audit check {topic}{cluster} {asked} {run}")
+    return Commands(tuple(dict.fromkeys(confirm)), tuple(go_on), tuple(repaired))
 
 
 def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -103,51 +117,12 @@ def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]
     words = {name: list(map(shell_word, every)) or [name] for name, every in values.items()}
     used = [words[name] for name in _PLACEHOLDER.findall(template)]
     for number in range(max(map(len, used), default=1)):
-
-        def word(found: re.Match[str], number: int = number) -> str:
-            every = words[found[0]]
-            return every[min(number, len(every) - 1)]
-
-        yield _PLACEHOLDER.sub(word, template)
+        chosen = {name: every[min(number, len(every) - 1)] for name, every in words.items()}
+        yield _PLACEHOLDER.sub(lambda found, chosen=chosen: chosen[found[0]], template)  # type: ignore[misc]
 
 
-def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
+def _addresses(brokers: Mapping[str, str], problem: Problem) -> list[str]:
     """The addresses of the brokers that the fault is about, else of the first of the cluster."""
     concerned = problem.cause.broker_names if problem.cause else ()
-    named = [of_cluster[name] for name in concerned if name in of_cluster]
-    every = [of_cluster[name] for name in sorted(of_cluster)][:_MOST_BROKERS]
-    return named[:_MOST_NAMED] or every
-
-
-def _of_cluster(problem: Problem, published: PublishedRun) -> str:
-    """The option for the cluster, where there are several."""
-    groups = published.summary["groups"]
-    is_needed = len(groups["clusters"]) > 1 or groups["left_out"]
-    return f" {option('cluster', problem.place.cluster)}" if is_needed else ""
-
-
-def _go_on(problem: Problem, published: PublishedRun, of_group: str, reports: str) -> Iterator[str]:
-    cause, summary = problem.cause, published.summary
-    at = iso(cause.last_seen if cause else problem.last_seen)
-    snapshots = beside(str(summary["inputs"]["snapshots"]), reports)
-    moment = f"{option('snapshots', snapshots)} {of_group} --at {at}"
-    moment += _of_cluster(problem, published)
-    # With other settings it would say something else than the page does.
-    settings = [f" {option('set', each)}" for each in summary.get("settings_set", ())]
-    moment += "".join(settings)
-    yield f"rebalance-audit explain {moment}"
-    if cause and cause.fault in REPAIRS:
-        yield f"rebalance-audit what-if {moment} --mend {cause.fault}"
-    yield f"rebalance-audit show group_faults {of_group} {where_published(published, reports)}"
-
-
-def _repaired(
-    problem: Problem, published: PublishedRun, of_group: str, reports: str
-) -> Iterator[str]:
-    if problem.is_counted:
-        witnesses = published.summary.get("witnesses", {}).get("nameservers", {})
-        namesrvs = witnesses.get(problem.place.cluster, ())[:_MOST_NAMESERVERS]
-        asked = " ".join(option("namesrv", namesrv) for namesrv in namesrvs or ["NAMESRV_ADDR"])
-        of_group += _of_cluster(problem, published)
-        run = where_published(published, reports)
-        yield f"rebalance-audit check {of_group} {asked} {run}"
+    named = [brokers[name] for name in concerned if name in brokers]
+    return named[:_MOST_NAMED] or [brokers[name] for name in sorted(brokers)[:_MOST_BROKERS]]

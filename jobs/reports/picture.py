@@ -124,23 +124,17 @@ def _left_out(
     brokers = {queue.broker_name for queue in queues} - names
     alike = len(brokers.difference(wanted)) if wanted else 0
     more = sum(queue.broker_name in names for queue in queues) - len(seen)
-    numbers = (
-        (len(brokers) - alike, count(len(brokers) - alike, "more broker")),
-        (
-            alike,
-            agreeing(
-                alike,
-                "{number:,} [broker|brokers] in which nothing is wrong or changes",
-                number=alike,
-            ),
-        ),
-        (more, count(more, "more queue")),
-        (clients, count(clients, "more client")),
-    )
-    parts = [words for number, words in numbers if number]
+    others = len(brokers) - alike
+    well = "{number:,} [broker|brokers] in which nothing is wrong or changes"
+    parts = {
+        count(others, "more broker"): others,
+        agreeing(alike, well, number=alike): alike,
+        count(more, "more queue"): more,
+        count(clients, "more client"): clients,
+    }
+    shown = [words for words, number in parts.items() if number]
     template = "({parts} [is|are] not shown: --full shows all)"
-    total = sum(number for number, _ in numbers)
-    return agreeing(total, template, parts=list_of(parts)) if parts else None
+    return agreeing(sum(parts.values()), template, parts=list_of(shown)) if shown else None
 
 
 def id_of(client_id: str, processes: int) -> str:

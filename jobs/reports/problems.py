@@ -18,11 +18,13 @@ from rebalance_core.texts import Text
 from ..declared import kinds
 from ..languages.translated_rows import with_texts
 from ..schemas import PROBLEMS
-from ..texts.shown import visible
+from ..texts.shown import day_and_time, visible
 from ..texts.waiting import NOTHING, WaitingMessages
 from .tables import Place, Tables, place_of
 from .words import begin, in_general, names_of_slots
 
+#: A remedy of several problems names so many of those whom it is for.
+_MOST_NAMED = 3
 #: The ways in which a problem counts: ``problems.standing``.
 Standing = Literal["COUNTED", "KNOWN", "HARMLESS", "BEGUN", "PASSED"]
 
@@ -100,30 +102,29 @@ class Problem:
     event_ids: frozenset[str]
     began_with: str | None
     unseen_since: datetime | None
-    orphan_minutes: float
-    duplicate_minutes: float
+    orphan_queue_minutes: float
+    duplicate_queue_minutes: float
     waiting: WaitingMessages
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Problem":
         """The problem of a row."""
         queues = row["queues_by_kind"]
-        return cls(
-            **{name: row[name] for name in _AS_THEY_ARE},
-            place=place_of(row),
-            main_kind=kinds.kind_of(row["kind"]),
-            lasting={queue["kind"]: queue["lasting"] for queue in queues if queue["lasting"]},
-            passing={queue["kind"]: queue["passing"] for queue in queues if queue["passing"]},
-            client_ids=tuple(row["client_ids"]),
-            faults=tuple(map(ShownFault.of, row["faults"])),
-            known_issues=tuple(row["known_issues"]),
-            statuses=frozenset(row["statuses"]),
-            nights_open=row["nights_open"] or 0,
-            event_ids=frozenset(row["event_ids"]),
-            orphan_minutes=row["orphan_queue_minutes"],
-            duplicate_minutes=row["duplicate_queue_minutes"],
-            waiting=WaitingMessages.of_columns(row),
-        )
+        values = {field.name: row[field.name] for field in fields(cls) if field.name in row}
+        values |= {
+            "place": place_of(row),
+            "main_kind": kinds.kind_of(row["kind"]),
+            "lasting": {queue["kind"]: queue["lasting"] for queue in queues if queue["lasting"]},
+            "passing": {queue["kind"]: queue["passing"] for queue in queues if queue["passing"]},
+            "faults": tuple(map(ShownFault.of, row["faults"])),
+            "client_ids": tuple(row["client_ids"]),
+            "known_issues": tuple(row["known_issues"]),
+            "statuses": frozenset(row["statuses"]),
+            "event_ids": frozenset(row["event_ids"]),
+            "nights_open": row["nights_open"] or 0,
+            "waiting": WaitingMessages.of_columns(row),
+        }
+        return cls(**values)
 
     @property
     def is_counted(self) -> bool:
@@ -138,7 +139,7 @@ class Problem:
             certain=self.certainty == "CERTAIN",
             ongoing=self.ongoing,
             backlog=self.waiting.messages or 0,
-            queue_minutes=self.orphan_minutes + self.duplicate_minutes,
+            queue_minutes=self.orphan_queue_minutes + self.duplicate_queue_minutes,
             queues=sum(self.lasting.values()),
         )
         return self.standing == "KNOWN", badness, self.place
@@ -156,17 +157,16 @@ class Problem:
         """True if it is still there as far as anybody looked, and that was to the end."""
         return self.ongoing and self.unseen_since is None
 
-    def times(self, form: Literal["day", "day_minuteZ"] = "day") -> Text:
+    def times(self, shown: Callable[[datetime], str] = day_and_time) -> Text:
         """The time that it was there, what it began with, for how many nights, and if it came back.
 
         Worked example: "since 2026-11-20 10:00:00, open for 3 nights"; "2026-11-20 10:00:00 to
-        2026-11-20 10:29:00"; ``form`` is that of its times (``rebalance_core.texts``).
+        2026-11-20 10:29:00"; ``shown``: how its times are.
         """
-        template = _TIME_FORMS[form]
-        since, until = (Text(template, at=each) for each in (self.began, self.last_seen))
-        time = Text("since {start}", start=since)
+        time = Text("since {start}", start=shown(self.began))
         if not self.ongoing:
-            time = Text("from {start} to {end}", start=since, end=until)
+            last = shown(self.last_seen)
+            time = Text("from {start} to {end}", start=shown(self.began), end=last)
         if self.began_with:
             time = Text("{time}, began with {event}", time=time, event=self.began_with)
         if self.nights_open > 1:
@@ -179,7 +179,7 @@ class Problem:
         """RETURNED, PERSISTING, NEW, or NONE for what passed by itself."""
         if self.returned is not None:
             return "RETURNED"
-        return min(self.statuses & {"PERSISTING"} or self.statuses, default="NONE")
+        return "PERSISTING" if "PERSISTING" in self.statuses else min(self.statuses, default="NONE")
 
     @property
     def back(self) -> str:
@@ -197,8 +197,8 @@ class Problem:
     @property
     def shown_waiting(self) -> WaitingMessages:
         """Messages waiting; that there are none is worth a word where something lasts."""
-        lasts = self.standing in ("COUNTED", "KNOWN")
-        return self.waiting if lasts or self.waiting.messages else NOTHING
+        is_worth_it = self.standing in ("COUNTED", "KNOWN") or self.waiting.messages
+        return self.waiting if is_worth_it else NOTHING
 
     @property
     def began(self) -> datetime:
@@ -227,27 +227,20 @@ class Problem:
         return is_own_retry_topic(self.place.topic, self.place.consumer_group)
 
 
-_TIME_FORMS = {"day": "{at:day}", "day_minuteZ": "{at:day_minuteZ}"}
 #: The words for one that is over, by a flag: it began on the same day.
 _LAST_SEEN = {
     True: "there when last seen at {at:clock}",
     False: "there when last seen at {at:day}",
 }
 _OVER = {True: "over since {at:clock}", False: "over since {at:day}"}
-#: The columns of ``problems`` that are a value of a ``Problem`` as they are.
-_AS_THEY_ARE = (
-    *("standing", "severity", "worst_severity", "ongoing", "certainty", "is_explained", "what"),
-    *("first_seen", "last_seen", "remedy", "open_since", "returned", "began_with", "unseen_since"),
-)
 
 
 def read_problems(tables: Tables, places: Collection[Place] | None = None) -> list[Problem]:
     """The problems of a run, or those of some places, worst first."""
     wanted = None if places is None else set(places)
     rows = tables.read(PROBLEMS.name, PROBLEMS.schema.names, wanted).to_pylist()
-    problems = (Problem.of(with_texts(row)) for row in rows)
-    shown = (each for each in problems if wanted is None or each.place in wanted)
-    return sorted(shown, key=lambda problem: problem.rank)
+    shown = (row for row in rows if wanted is None or place_of(row) in wanted)
+    return sorted((Problem.of(with_texts(row)) for row in shown), key=lambda problem: problem.rank)
 
 
 def heads_of(
@@ -299,18 +292,11 @@ def cause_line(
         groups=count(len(groups), "group"),
         cause=within(kind.title),
         at=min(problem.began for problem in problems),
-        names=list_of(names, most, _MORE_GROUPS),
+        names=list_of(names, most, ("more group", "more groups")),
     )
     waiting = WaitingMessages.of_all(problem.shown_waiting for problem in problems)
     text = waiting._replace(since=None).text
     return Text("{what}; {waiting}", what=line, waiting=text) if text else line
-
-
-_MORE_GROUPS = ("more group", "more groups")
-
-
-#: A remedy of several problems names so many of those whom it is for.
-_MOST_NAMED = 3
 
 
 def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
@@ -318,20 +304,20 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
 
     Those that differ in names alone are one, for each of what they name.
     """
-    alike = grouped((in_general(each.remedy), each) for each in problems if each.remedy)
+    alike = grouped((in_general(problem.remedy), problem) for problem in problems if problem.remedy)
     remedies = []
     for general, of_general in alike.items():
         first, *others = dict.fromkeys(problem.remedy for problem in of_general)
         groups = {problem.place[:2] for problem in of_general}
         remedies.append((_for_each(general, of_general) if others else first, len(groups)))
-    return sorted(remedies, key=lambda each: -each[1])
+    return sorted(remedies, key=lambda remedy: -remedy[1])
 
 
 def _for_each(remedy: str, problems: Sequence[Problem]) -> str:
     """The remedy of several problems, with the first thing in it that is another for some of them:
     clients, brokers, groups or topics.
     """
-    every = [names_of_slots(each.remedy) for each in problems]
+    every = [names_of_slots(problem.remedy) for problem in problems]
     differing = (slot for slot in every[0] if len({names.get(slot) for names in every}) > 1)
     slot = next(differing, None)
 
@@ -342,8 +328,7 @@ def _for_each(remedy: str, problems: Sequence[Problem]) -> str:
             return [of_place[slot]]
         return fault.broker_names if slot == "these_brokers" else fault.client_ids
 
-    names = dict.fromkeys(name for each in problems for name in named(each))
+    names = dict.fromkeys(name for problem in problems for name in named(problem))
     if slot is None or not names:  # texts of another version
         return remedy
-    for_each = list_of(names, _MOST_NAMED)
-    return Text("for each of: {names}: {remedy}", names=for_each, remedy=remedy)
+    return Text("for each of: {names}: {remedy}", names=list_of(names, _MOST_NAMED), remedy=remedy)

@@ -4,7 +4,8 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,11 +25,40 @@ from ..judge.observe.core_verdict import QueueKey
 from ..languages.language import Language
 from ..texts.shown import day_and_time
 from ..texts.waiting import NOTHING, WaitingMessages
-from .judged import Judged
 from .picture import draw, id_of
-from .problems import Problem
+from .problems import Problem, ShownFault
 from .text_templates import Reader, clock
 from .words import begin, in_words
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The judgement of a topic at one moment.
+
+    ``worst``: the problem of the worst that was there then, so that a WARNING that goes on does not
+    make a CRITICAL go on that was over at 10:09; None: nothing was. ``interrupted``: that of the
+    worst that was there before and after, and not then. ``cause``: what explains ``worst``, else
+    ``interrupted``. ``faults``: all of both. ``others``: the problem of the worst that was there at
+    other times alone. ``queues``: by table the findings of queues in whose time the moment is, with
+    their times as Instants.
+    """
+
+    worst: Problem | None = None
+    interrupted: Problem | None = None
+    cause: ShownFault | None = None
+    faults: Sequence[ShownFault] = ()
+    others: Problem | None = None
+    queues: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> set[tuple[str, str, int]]:
+        """The queues in the time of whose findings the moment is, by kind."""
+        return {
+            (QUEUE_FINDINGS[table], row["broker_name"], row["queue_id"])
+            for table, rows in self.queues.items()
+            for row in rows
+        }
+
 
 _MOST_CLIENTS = 40
 #: The most brokers that a sentence names.
@@ -52,7 +82,8 @@ def explain_lines(
     """
     reader = Reader(moment.masking, language, width)
     evaluation = core.evaluate(situation.state, situation.rules)
-    waits = sorted((moment.backlog or {}).items(), key=lambda each: (-each[1], each[0]))
+    backlog = [(queue, number) for queue, number in (moment.backlog or {}).items() if number]
+    most_waiting = sorted(backlog, key=lambda waits: (-waits[1], waits[0]))[:_MOST_BACKLOGS]
     waiting = _waiting(moment, evaluation).text
     sentences = [*_standings(judged, evaluation)]
     if waiting:
@@ -80,53 +111,40 @@ def explain_lines(
         since=list(_since(judged)),
         kind_in_words=lambda table: in_words(QUEUE_FINDINGS[table]),
         ranges=partial(_ranges, moment),
-        most_waiting=[each for each in waits if each[1]][:_MOST_BACKLOGS],
+        most_waiting=most_waiting,
         cured=_cured(situation, evaluation, judged),
     )
 
 
 def _standings(judged: Judged, evaluation: Evaluation) -> Iterator[Text]:
     """The sentences of what was judged: of what was there, and of what was interrupted."""
-    if judged.interrupted is None or judged.worst is not None:
-        yield _standing(judged.worst, evaluation)
-    if (problem := judged.interrupted) is not None:
-        yield _as_known(
-            problem,
-            Text(
-                "Interrupted at this moment, {severity} from {first} to {last}: {what}; "
-                "{certainty}.",
-                severity=problem.severity,
-                first=day_and_time(problem.began),
-                last=day_and_time(problem.last_seen),
-                what=within(problem.what),
-                certainty=in_words(problem.certainty),
-            ),
+    problem, interrupted = judged.worst, judged.interrupted
+    if problem is not None and problem.standing == "HARMLESS":
+        yield Text("Nothing is wrong today, but members differ: {what}.", what=problem.what)
+    elif problem is not None:
+        template = "{now}, {severity} from {first} on: {what}; {certainty}."
+        yield _judged(problem, template, now=begin(problem.now))
+    elif interrupted is None and evaluation.coverage == AUDITED:
+        yield Text("Nothing is wrong at this moment.")
+    elif interrupted is None:
+        yield Text("Nothing was found, and who owns which queue is not known at this moment.")
+    if interrupted is not None:
+        template = (
+            "Interrupted at this moment, {severity} from {first} to {last}: {what}; {certainty}."
         )
+        yield _judged(interrupted, template, last=day_and_time(interrupted.last_seen))
 
 
-def _standing(problem: Problem | None, evaluation: Evaluation) -> Text:
-    """The sentence of what was there: whether it is over, how bad it is, what it is, how sure."""
-    if problem is None and evaluation.coverage != AUDITED:
-        return Text("Nothing was found, and who owns which queue is not known at this moment.")
-    if problem is None:
-        return Text("Nothing is wrong at this moment.")
-    if problem.standing == "HARMLESS":
-        return Text("Nothing is wrong today, but members differ: {what}.", what=problem.what)
-    return _as_known(
-        problem,
-        Text(
-            "{now}, {severity} from {first} on: {what}; {certainty}.",
-            now=begin(problem.now),
-            severity=problem.severity,
-            first=day_and_time(problem.began),
-            what=within(problem.what),
-            certainty=in_words(problem.certainty),
-        ),
+def _judged(problem: Problem, template: str, **values: str) -> Text:
+    """The sentence of a problem; of a known issue with the reasons."""
+    text = Text(
+        template,
+        severity=problem.severity,
+        first=day_and_time(problem.began),
+        what=within(problem.what),
+        certainty=in_words(problem.certainty),
+        **values,
     )
-
-
-def _as_known(problem: Problem, text: Text) -> Text:
-    """The sentence; of a known issue with the reasons."""
     if problem.standing != "KNOWN":
         return text
     reasons = joined(problem.known_issues)
@@ -198,8 +216,7 @@ def _cured(
     if found is None:
         return None
     causes = core.find_causes(situation, evaluation)
-    cures = causes.cures.get((found.kind, found.queue), ())
-    cure = next(iter(cures), None)
+    cure = next(iter(causes.cures.get((found.kind, found.queue), ())), None)
     return (cure, causes.after[cure]) if cure is not None and cure in causes.after else None
 
 
@@ -239,7 +256,7 @@ def wrong_in_words(evaluation: Evaluation) -> Text:
 
 def _route(route: TopicRoute) -> Text:
     """The line of a nameserver's route: the queues that consumers see."""
-    in_order = sorted(route.brokers, key=lambda each: each.broker_name)
+    in_order = sorted(route.brokers, key=lambda broker: broker.broker_name)
     brokers = [
         Text(
             "{broker} {queues}" if broker.is_readable else "{broker} {queues} (not readable)",

@@ -31,7 +31,6 @@ from ..languages.translated_rows import TEXTS
 from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
 from ..storage import PublishedRun, Reports
 from ..texts.shown import as_plain, csv_line, cut, json_text, padded, visible
-from .one_client import is_client
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -67,7 +66,7 @@ def read_table(
     """
     if name not in published.tables:
         there = (*published.tables, "summary")
-        commands = (f"rebalance-audit {each}" for each in meant_by(name, there))
+        commands = (f"rebalance-audit {command}" for command in meant_by(name, there))
         meant = [command.removeprefix("rebalance-audit show ") for command in commands]
         raise SettingsError(
             f"no table {_or_meant(name, meant)} in the run of {published.date}; "
@@ -83,7 +82,7 @@ def read_table(
     ):
         if wanted is None:
             continue
-        column = next((each for each in columns if _has_names(table, each)), None)
+        column = next((column for column in columns if _has_names(table, column)), None)
         if column is None:
             _LOGGER.warning("%s is not by %s: --%s was left out", name, what, what)
         elif what != "client" and column == columns[0]:
@@ -91,7 +90,7 @@ def read_table(
         else:
             fits = is_client if what == "client" else eq
             cells = map(_names_in, table[column].to_pylist())
-            keep = [any(fits(each, wanted) for each in cell) for cell in cells]
+            keep = [any(fits(there, wanted) for there in cell) for cell in cells]
             table = table.filter(pa.array(keep, pa.bool_()))
     keys = [key for key in _SORTED_BY if key in names]
     return table.sort_by([(key, "ascending") for key in keys]) if keys else table
@@ -112,10 +111,19 @@ def _has_names(table: pa.Table, column: str) -> bool:
     return pa.types.is_string(type_) or pa.types.is_list(type_)
 
 
+def is_client(client_id: str, wanted: str) -> bool:
+    """True if it is the client id that is asked for, or one at the address that is.
+
+    >>> is_client("10.0.0.1@app", "10.0.0.1"), is_client("10.0.0.11@app", "10.0.0.1")
+    (True, False)
+    """
+    return client_id == wanted or client_id.startswith(f"{wanted}@")
+
+
 def _names_in(cell: Any) -> Sequence[str]:
     if not isinstance(cell, list):
         return (cell,) if cell else ()
-    return [each["client_id"] if isinstance(each, dict) else each for each in cell]
+    return [item["client_id"] if isinstance(item, dict) else item for item in cell]
 
 
 _SORTED_BY = (
@@ -129,14 +137,7 @@ def worst_first(table: pa.Table) -> pa.Table:
 
     A table without a severity stays as it is.
     """
-    column = next(
-        (
-            severity_column
-            for severity_column in SEVERITY_COLUMNS
-            if severity_column in table.column_names
-        ),
-        None,
-    )
+    column = next((name for name in SEVERITY_COLUMNS if name in table.column_names), None)
     if column is None:
         return table
     read = {column, "ongoing", "certainty", "backlog", *_QUEUE_MINUTES}
@@ -163,17 +164,8 @@ _QUEUE_MINUTES = ("orphan_queue_minutes", "duplicate_queue_minutes")
 
 #: The columns that matter most, and how many of them a person gets who does not ask for all.
 _MATTER = (
-    *(
-        "headline",
-        "consumer_group",
-        "topic",
-        "fault",
-        "kind",
-        "client_id",
-        "broker_name",
-        "queue_id",
-        "drift",
-    ),
+    *("headline", "consumer_group", "topic", "fault", "kind", "client_id"),
+    *("broker_name", "queue_id", "drift"),
     *("severity", "worst_severity", "verdict", "status", "coverage", "first_seen", "changed_at"),
     *("causes", "owners", "evidence", "remedy", "ongoing", "processes", "queues_moved"),
     *("orphan_queue_minutes", "duplicate_queue_minutes", "members", "strategy", "queues"),
@@ -186,7 +178,7 @@ def columns_that_matter(table: pa.Table) -> pa.Table:
     names = table.column_names
     several = "cluster" in names and len(table["cluster"].unique()) > 1
     ranked = [*["cluster"] * several, *_MATTER, *(name for name in names if name != "cluster")]
-    kept = [each for each in dict.fromkeys(ranked) if each in names][:_MOST_COLUMNS]
+    kept = [name for name in dict.fromkeys(ranked) if name in names][:_MOST_COLUMNS]
     return table.select([name for name in names if name in kept])
 
 
@@ -196,15 +188,15 @@ def tables_of(published: PublishedRun) -> pa.Table:
     rows = published.summary["rows"]
     found = [(name, rows.get(name), grains.get(name, "")) for name in sorted(published.tables)]
     found.append(("summary", None, "one JSON document, of the whole run"))
-    names = ("table", "rows", "a row is")
-    return pa.Table.from_pylist([dict(zip(names, each, strict=True)) for each in found])
+    columns = map(list, zip(*found, strict=True))
+    return pa.table(dict(zip(("table", "rows", "a row is"), columns, strict=True)))
 
 
 def select_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Only these columns, in this order; SettingsError where there is no such column."""
     unknown = [name for name in columns if name not in table.column_names]
     if unknown:
-        shown = [_or_meant(each, nearest(each, table.column_names)) for each in unknown]
+        shown = [_or_meant(name, nearest(name, table.column_names)) for name in unknown]
         raise SettingsError(
             f"no column {', '.join(shown)}; there are {', '.join(table.column_names)}"
         )
@@ -230,20 +222,20 @@ def why_no_rows(
     coverage = _coverage(reports, published)
     there = coverage.keys() | _named(rows)
     run = f"in the run of {published.date}"
-    groups, topics = {each for each, _ in there}, {each for _, each in there}
+    groups, topics = {name for name, _ in there}, {name for _, name in there}
     if group is not None and group not in groups:
         raise SettingsError(f"no group {group!r} {run}: {near_names(group, groups)}")
-    of_group = {each for name, each in there if group in (None, name)}
+    of_group = {name for of, name in there if group in (None, of)}
     if topic is not None and topic not in topics:
         raise SettingsError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
     if topic is not None and topic not in of_group:
         return f"group {group} has no topic {topic} {run}"
-    asked = [
-        (f"group {name}, topic {each}: {text}", text)
-        for (name, each), text in coverage.items()
-        if group in (None, name) and topic in (None, each)
-    ]
-    if gaps := [why for why, text in asked if text != AUDITED]:
+    asked = {
+        f"group {in_group}, topic {in_topic}: {text}": text
+        for (in_group, in_topic), text in coverage.items()
+        if group in (None, in_group) and topic in (None, in_topic)
+    }
+    if gaps := [why for why, text in asked.items() if text != AUDITED]:
         return f"not all of it was audited: {list_of(gaps, 3)}"
     return f"it was audited {run}, and there are none in {name}" if asked else ""
 
@@ -257,13 +249,13 @@ def _coverage(reports: Reports, published: PublishedRun) -> dict[tuple[str, str]
 
 def _named(rows: pa.Table) -> set[tuple[str, str]]:
     """The groups and topics that some rows are of, '' where they have none."""
-    found = set()
-    names = [each for each in ("consumer_group", "topic", "topics") if each in rows.column_names]
-    lists_topics = _has_names(rows, "topics")
-    for row in rows.select(names).to_pylist():
-        topics = (row["topics"] or [""]) if lists_topics else [row.get("topic") or ""]
-        found |= {(row.get("consumer_group") or "", topic) for topic in topics}
-    return found
+    names = {"consumer_group", "topic", "topics"}.intersection(rows.column_names)
+    column = "topics" if _has_names(rows, "topics") else "topic"
+    return {
+        (row.get("consumer_group") or "", topic)
+        for row in rows.select(list(names)).to_pylist()
+        for topic in _names_in(row.get(column)) or [""]
+    }
 
 
 def format_table(table: pa.Table, stream: TextIO, *, whole: bool, is_wide: bool = False) -> str:
@@ -306,7 +298,7 @@ def _cell(value: Any, widest: int | None) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        value = " ".join(_item(each) for each in value)
+        value = " ".join(map(_item, value))
     text = visible(str(value))
     return text if widest is None else cut(text, widest)
 
@@ -317,7 +309,7 @@ def _item(value: Any) -> str:
     if set(value) == {"broker_name", "queue_id"}:
         return f"{value['broker_name']}:{value['queue_id']}"
     if set(value) == {"broker_name", "queue_id", "before", "after"}:
-        before, after = [",".join(value[each] or ["nobody"]) for each in ("before", "after")]
+        before, after = [",".join(value[when] or ["nobody"]) for when in ("before", "after")]
         return f"{value['broker_name']}:{value['queue_id']} {before} -> {after};"
     if "client_id" in value:
         times = f" x{value['processes']}" if value.get("processes", 1) > 1 else ""
@@ -352,7 +344,7 @@ def fitted(names: Cells, rows: Sequence[Cells], console: Console) -> ConsoleRend
     are longer; else as one ``column  value`` block for each row.
     """
     natural = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
-    least = [min(_NARROWEST, each) for each in natural]
+    least = [min(_NARROWEST, width) for width in natural]
     fits = sum(least) + len(_GAP) * (len(names) - 1) <= console.width
     parts = [_table(names, rows, least)] if fits else _blocks(names, rows)
     return Group(*parts, Text(f"({count(len(rows), 'row')})"))

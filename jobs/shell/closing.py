@@ -7,9 +7,9 @@ from rebalance_core.english import agreeing, count, list_of
 from ..config.settings import Settings
 from ..declared.kinds import QUEUE_FINDINGS
 from ..languages.language import Language
-from ..reports.ending import ending_lines
-from ..reports.leading_events import leading_events
+from ..reports.problem_lines import ending_lines
 from ..reports.problems import read_problems
+from ..reports.run_findings import leading_events
 from ..reports.tables import PublishedTables, Tables
 from ..reports.words import sentences
 from ..storage import Location, PublishedRun

@@ -22,11 +22,11 @@ from ..pipeline.moments import (
 )
 from ..publish.run import Task
 from ..rendering.write import Look, report_text
-from ..reports.run_table import table_of_run
 from ..reports.tables import PublishedTables, declared_table
 from ..reports.text_templates import WIDTH
 from ..schemas import RUNS
 from ..storage import PublishedRun, Reports
+from ..verdict.run_table import table_of_run
 from ..verdict.verdict import read_verdict
 from .asked import Time, time_in_utc
 from .closing import closing_lines

@@ -26,11 +26,11 @@ from ..contract import as_plain
 from ..engines.batches import unpacking_step
 from ..errors import DamagedError, InputError
 from ..publish.earlier import NIGHTS
-from ..reports.run_table import run_of_row
 from ..reports.tables import Date, dates_of, declared_table, published_runs
 from ..schemas import ALLOCATIONS, PROBLEMS, RUNS, SITUATIONS, Table
 from ..shell.asked import GivenHistory, history_of
 from ..storage import Location, PublishedRun, ReportHistory, Reports
+from ..verdict.run_table import run_of_row
 from .schemas import spark_schema
 from .session import AS_NAMED
 

@@ -23,7 +23,7 @@ from rebalance_core.texts import Text
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import STALLED, kind_of
 from ..judge.times.extents import reach
-from ..reports.finding_rows import FindingRow
+from ..reports.run_findings import FindingRow
 
 #: The answers, the one that decides over several findings first. OTHER_FAULT: it is gone, and
 #: another fault is at its place.

@@ -31,8 +31,8 @@ STEPS = {
     },
     "reports": {"judge.observe.core_verdict", "judge.moment"},
     "rendering": {
-        *("reports.commands", "reports.finding_rows", "reports.leading_events"),
-        *("reports.place_findings", "reports.problems", "reports.tables", "reports.words"),
+        *("reports.commands", "reports.run_findings", "reports.findings"),
+        *("reports.run_findings", "reports.problems", "reports.tables", "reports.words"),
     },
 }
 #: Where pyspark may be imported. Else it has its place where nothing of it runs: of the API's
@@ -363,8 +363,8 @@ STORAGE = ("lease", "location", "manifest", "retention", "snapshots")
     [
         ("argparse", {"arguments.py"}),
         ("pyarrow.fs", {f"{name}.py" for name in STORAGE}),
-        ("prometheus_client", {"collector.py", "metrics.py"}),
-        ("urllib.request", {"webhook.py"}),
+        ("prometheus_client", {"figures.py", "metrics.py"}),
+        ("urllib.request", {"service.py"}),
         ("smtplib", {"mail.py"}),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.alerts.destinations import SERVICES, find_destination
+from jobs.alerts.alerting import SERVICES, find_destination
 from jobs.cli import main
 from jobs.config.settings import Alerts, load_settings
 from tests.support import services

@@ -21,10 +21,10 @@ import pytest
 import jobs
 from jobs import Report, Settings, audit, load_settings
 from jobs.errors import ContractError, InputError, SettingsError
-from jobs.reports.run_table import run_of_row
 from jobs.schemas import EVENTS, REPORT_TABLES, RUNS
 from jobs.storage import Location, Snapshots
 from jobs.texts.shown import iso
+from jobs.verdict.run_table import run_of_row
 from rebalance_core import separate_ids
 from tests.support.runs import as_a_lake, audit_locally, ingest_locally, task
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS

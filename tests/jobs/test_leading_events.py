@@ -12,7 +12,7 @@ from jobs.languages.language import ENGLISH, language
 from jobs.languages.translated_rows import texts_of
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import build_report
-from jobs.reports.leading_events import leading_events
+from jobs.reports.run_findings import leading_events
 from jobs.reports.tables import PublishedTables
 from jobs.shell.closing import what_happened
 from jobs.storage import Location, Reports

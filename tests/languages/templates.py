@@ -28,7 +28,7 @@ TEMPLATES = {
     "_about_clients": (1,),
     "_describe_members": (1, 2),
     "_who_uses": (1,),
-    "Change": (1,),
+    "_judged": (1,),
     "joined": (1, "template"),
 }
 #: By function the arguments that are a noun, with its plural where it has one of its own.
@@ -40,8 +40,7 @@ IN_ENGLISH = (
     "jobs/pipeline/ingest.py",
     "jobs/shell/closing.py",
     "jobs/console/progress.py",
-    "jobs/reports/ending.py",
-    "jobs/reports/one_group.py",
+    "jobs/reports/problem_lines.py",
     "jobs/reports/table_text.py",
     "jobs/storage/retention.py",
 )

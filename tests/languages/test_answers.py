@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from jobs.alerts.destinations import SERVICES
-from jobs.alerts.message import OTHERS, Digest, Message, make_message, problems_to_send, read_digest
+from jobs.alerts.alerting import SERVICES
+from jobs.alerts.message import Digest, make_message, problems_to_send, read_digest
 from jobs.alerts.services.mail import mail_of
 from jobs.alerts.services.service import Access
+from jobs.alerts.services.text_message import OTHERS, Message
 from jobs.config.choices import LANGUAGES
 from jobs.config.masking import Masking
 from jobs.config.settings import Alerts, Email, Settings

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.declared.instants import SECOND
-from jobs.reports.finding_rows import FindingRow
+from jobs.reports.run_findings import FindingRow
 from jobs.reports.tables import Place
 from jobs.verdict.check_answers import (
     CheckAnswers,

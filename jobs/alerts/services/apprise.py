@@ -19,9 +19,8 @@ from urllib.parse import unquote
 
 from ...declared.kinds import worst
 from ...errors import AuditError, SettingsError
-from ..delivery import Attempts, DeliveryError, within
-from ..message import Link, Message, shown
-from .service import inert
+from .service import Attempts, DeliveryError, inert, within
+from .text_message import Link, Message, shown
 
 _WITH_CODES = {"dingtalk": "DINGTALK", "feishu": "FEISHU", "lark": "FEISHU", "wecombot": "WECOM"}
 _TYPES = {"CRITICAL": "failure", "WARNING": "warning", "INFO": "info"}

@@ -12,10 +12,8 @@ from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 
 from ...config.settings import Email
-from ..delivery import Refusal, within
-from ..message import Message
-from ..webhook import shut_down, why
-from .service import inert
+from .service import Refusal, inert, shut_down, why, within
+from .text_message import Message
 
 
 def mail_of(message: Message, email: Email, now: datetime) -> EmailMessage:

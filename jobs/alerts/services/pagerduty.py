@@ -18,10 +18,8 @@ from typing import Any
 
 from ...reports.tables import Place
 from ...texts.shown import iso
-from ..delivery import Refusal
-from ..message import MISSING, OTHERS, Item, Message
-from ..webhook import HttpRequest, Reply
-from .service import NOT_ITS, Access, Service, inert, status_refusal
+from .service import NOT_ITS, Access, HttpRequest, Refusal, Reply, Service, inert, status_refusal
+from .text_message import MISSING, OTHERS, Item, Message
 
 _LONGEST_SUMMARY = 1024
 #: RocketMQ takes no longer names; a dump may.

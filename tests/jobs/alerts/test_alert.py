@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jobs.alerts.destinations import SECRET_VARIABLE, WEBHOOK_VARIABLE
+from jobs.alerts.alerting import SECRET_VARIABLE, WEBHOOK_VARIABLE
 from jobs.alerts.services.pagerduty import incident_key
 from tests.support.command_line import CommandLine
 from tests.support.reports import last_pointer

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from jobs.alerts.delivery import Attempts, DeliveryError
-from jobs.alerts.destinations import WEBHOOK_VARIABLE, ReadyDestination, find_destination
-from jobs.alerts.message import Link, Message
+from jobs.alerts.alerting import WEBHOOK_VARIABLE, ReadyDestination, find_destination
 from jobs.alerts.services.apprise import literal, masked
+from jobs.alerts.services.service import Attempts, DeliveryError
+from jobs.alerts.services.text_message import Link, Message
 from jobs.config.settings import Alerts
 from jobs.errors import AuditError, SettingsError
 from tests.jobs.alerts.test_services import HOSTILE, message

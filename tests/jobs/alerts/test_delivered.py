@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.alerts.delivered import DeliveredFinding
-from jobs.reports.place_findings import PlaceFinding
+from jobs.reports.run_findings import PlaceFinding
 from jobs.reports.tables import Place
 from tests.support.written_reports import NOON
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.alerts.destinations import (
+from jobs.alerts.alerting import (
     SECRET_VARIABLE,
     WEBHOOK_VARIABLE,
     SecretSources,

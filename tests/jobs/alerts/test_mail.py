@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.alerts.delivery import Refusal
-from jobs.alerts.destinations import SECRET_VARIABLE, find_destination
-from jobs.alerts.message import Cause, Item, Message
+from jobs.alerts.alerting import SECRET_VARIABLE, find_destination
 from jobs.alerts.services.mail import mail_of, send
+from jobs.alerts.services.service import Refusal
+from jobs.alerts.services.text_message import Cause, Item, Message
 from jobs.config.settings import Alerts, Email
 from jobs.errors import SettingsError
 from jobs.reports.tables import Place

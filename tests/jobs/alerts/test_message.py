@@ -13,24 +13,20 @@ from hypothesis import strategies as st
 
 from jobs.alerts.delivered import Delivered, DeliveredFinding
 from jobs.alerts.message import (
-    OTHERS,
-    Cause,
     Digest,
-    Item,
-    Message,
     ids_of,
     make_message,
     problems_to_send,
     read_digest,
     resolved_places,
-    shown,
 )
 from jobs.alerts.services.service import inert
+from jobs.alerts.services.text_message import OTHERS, Cause, Item, Message, shown
 from jobs.config.settings import Alerts
 from jobs.languages.language import ENGLISH, Language
 from jobs.languages.language import language as language_of
-from jobs.reports.leading_events import LeadingEvent
 from jobs.reports.problems import Problem, read_problems
+from jobs.reports.run_findings import LeadingEvent
 from jobs.reports.tables import Place, PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.written_reports import NOON, publish, report_row

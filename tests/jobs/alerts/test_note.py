@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.alerts.delivered import DeliveredFinding
-from jobs.alerts.note import NoteError, Notes
+from jobs.alerts.delivered import DeliveredFinding, NoteError, Notes
 from jobs.reports.tables import Place
 from jobs.storage import Location, Reports
-from tests.support.written_reports import publish, report_row
+from tests.support.written_reports import publish
 
 T, U = Place("C", "G", "T"), Place("C", "G", "U")
 A = DeliveredFinding(T, "CRITICAL", "2026-11-20")
@@ -108,26 +106,3 @@ def test_a_note_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path)
     (tmp_path / "_alerts").write_text("a file in the place of the folder")
     with pytest.raises(NoteError, match=r"_alerts/note\.json cannot be written \("):
         notes(tmp_path, []).set_delivered("", {"a": A})
-
-
-def test_the_notes_of_earlier_versions_count_with_what_the_reports_say(tmp_path: Path) -> None:
-    def orphan(id_: str, severity: str = "CRITICAL", **values: object) -> dict[str, object]:
-        return report_row("orphaned_queues", finding_id=id_, severity=severity, **values)
-
-    first = [orphan("old", "WARNING"), orphan("over", ongoing=False), orphan("not sent")]
-    publish(tmp_path, "2026-11-19", {"orphaned_queues": first})
-    publish(tmp_path, "2026-11-20", {"orphaned_queues": [orphan("chat", topic="U")]})
-    # As one destination had it, then several; one of a date that was pruned, one that is damaged.
-    alone = {"date": "2026-11-19", "run_id": "run-1", "finding_ids": ["old", "over"]}
-    several = {"finding_ids": [], "destinations": {"chat": ["chat"], "": ["x"]}}
-    texts = [json.dumps(alone), json.dumps(several), json.dumps(alone), "{"]
-    for day, text in zip((19, 20, 10, 11), texts, strict=True):
-        note_file(tmp_path, f"dt=2026-11-{day}.json").write_text(text)
-    incidents = {"destinations": {"on-call": [list(T)]}}
-    note_file(tmp_path, "incidents.json").write_text(json.dumps(incidents))
-    found = notes(tmp_path)
-    of_19th = DeliveredFinding(T, "WARNING", "2026-11-19")
-    over = of_19th._replace(severity="CRITICAL", over="2026-11-19", end_is_sent=True)
-    assert found.delivered("") == {"old": of_19th, "over": over}
-    assert found.delivered("chat") == {"chat": DeliveredFinding(U, "CRITICAL", "2026-11-20")}
-    assert found.incidents("on-call") == {T}

@@ -20,12 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.alerts import alerting, destinations
+from jobs.alerts import alerting
 from jobs.alerts.alerting import Sender, alert
-from jobs.alerts.delivery import DeliveryError, Refusal
 from jobs.alerts.message import Digest, read_digest
 from jobs.alerts.services.pagerduty import incident_key
-from jobs.alerts.webhook import HttpRequest, Reply
+from jobs.alerts.services.service import DeliveryError, HttpRequest, Refusal, Reply
 from jobs.config.settings import Alerts, NamedDestination
 from jobs.declared.dossier import EarlierFinding
 from jobs.declared.instants import SECOND, to_datetime
@@ -249,7 +248,7 @@ def test_what_is_open_was_sent_once_to_everybody_who_wants_it(nights: list[Night
     """
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         world = World(Path(folder))
-        patch.setattr(destinations, "post", world.post)
+        patch.setattr(alerting, "post", world.post)
         patch.setattr(alerting, "PublishedTables", lambda reports, run: reports.tables(run))
         patch.setattr(alerting, "read_digest", world.read_digest)
         for number, night in enumerate(nights):

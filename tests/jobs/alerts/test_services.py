@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.alerts.delivery import Attempts, DeliveryError
-from jobs.alerts.destinations import (
+from jobs.alerts.alerting import (
     SECRET_VARIABLE,
     SERVICES,
     WEBHOOK_VARIABLE,
@@ -24,14 +23,12 @@ from jobs.alerts.destinations import (
     find_destination,
     service_at,
 )
-from jobs.alerts.message import Cause, Item, Message
-from jobs.alerts.services.chats import signed
-from jobs.alerts.services.json_document import document
+from jobs.alerts.services.chats import document, signed
 from jobs.alerts.services.pagerduty import incident_key
-from jobs.alerts.services.service import Access, inert
-from jobs.alerts.webhook import json_bytes
+from jobs.alerts.services.service import Access, Attempts, DeliveryError, inert, json_bytes
+from jobs.alerts.services.text_message import Cause, Item, Message
 from jobs.config.settings import Alerts
-from jobs.reports.place_findings import PlaceFinding
+from jobs.reports.run_findings import PlaceFinding
 from jobs.reports.tables import Place
 from tests.support import services
 from tests.support.services import SIGNING_SECRET, TOKEN, Fake, fake

@@ -14,9 +14,9 @@ from jobs.commands.batch import is_closed
 from jobs.config.settings import Alerts
 from jobs.declared.kinds import FAULTS, QUEUE_FINDINGS
 from jobs.languages.language import ENGLISH
-from jobs.reports.ending import ending_lines
-from jobs.reports.place_findings import read_findings
+from jobs.reports.problem_lines import ending_lines
 from jobs.reports.problems import read_problems
+from jobs.reports.run_findings import read_findings
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.written_reports import publish, report_row

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from jobs.alerts.delivery import Attempts, DeliveryError, Refusal
-from jobs.alerts.webhook import HttpRequest, Reply, post
+from jobs.alerts.services.service import Attempts, DeliveryError, HttpRequest, Refusal, Reply, post
 from tests.support.services import TOKEN, Fake, fake, taken
 
 #: Much more than a loaded machine needs for a post that does not hang.

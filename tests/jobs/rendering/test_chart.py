@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from jobs.declared.kinds import KINDS, Kind
-from jobs.rendering.chart import Bars, chart_of
+from jobs.rendering.nights import Bars, chart_of
 
 FIRST, SECOND, *OTHERS = KINDS.values()
 

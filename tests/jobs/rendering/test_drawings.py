@@ -19,7 +19,7 @@ from jobs.rendering.pictures import (
     Taker,
     TimelinePicture,
 )
-from jobs.reports.place_findings import PlaceQueue
+from jobs.reports.run_findings import PlaceQueue
 from jobs.texts.shown import display_width
 from tests.support.published import minute
 

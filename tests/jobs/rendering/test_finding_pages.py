@@ -9,7 +9,7 @@ import pytest
 
 from jobs.declared.kinds import KINDS
 from jobs.languages.language import ENGLISH
-from jobs.rendering.finding_pages import FindingPages
+from jobs.rendering.page import FindingPages
 
 PAGES = FindingPages.of_this_installation(ENGLISH)
 

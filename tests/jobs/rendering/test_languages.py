@@ -21,9 +21,8 @@ from jobs.config.choices import LANGUAGES
 from jobs.config.settings import Settings
 from jobs.declared.kinds import KINDS
 from jobs.languages.language import ENGLISH, Language, language
-from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import History, Nights, history_of
-from jobs.rendering.page import html_environment, to_html, to_markdown
+from jobs.rendering.page import FindingPages, html_environment, to_html, to_markdown
 from jobs.rendering.page_values import build_report
 from jobs.rendering.write import to_index
 from jobs.reports import words

@@ -17,8 +17,7 @@ import pytest
 from jobs.config.settings import Settings
 from jobs.declared.kinds import INFO
 from jobs.languages.language import ENGLISH
-from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.page import to_html
+from jobs.rendering.page import FindingPages, to_html
 from jobs.rendering.page_values import PageValues, build_report
 from jobs.reports.words import in_general
 from tests.support.audited import Rows, audit_dumps

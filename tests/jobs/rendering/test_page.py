@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from jobs import __version__
 from jobs.languages.language import ENGLISH, language
-from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.page import to_html, to_markdown
+from jobs.rendering.page import FindingPages, to_html, to_markdown
 from jobs.rendering.page_values import PageValues, build_report
 from rebalance_core.english import within
 from rebalance_core.texts import Text, encode

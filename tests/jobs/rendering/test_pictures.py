@@ -16,7 +16,7 @@ from jobs.rendering.pictures import (
     number_clients,
     timeline,
 )
-from jobs.reports.place_findings import PlaceFinding, PlaceQueue, read_findings
+from jobs.reports.run_findings import PlaceFinding, PlaceQueue, read_findings
 from tests.support.published import (
     RowTables,
     allocation,
@@ -68,10 +68,10 @@ def test_a_lane_tells_who_took_the_queue_until_the_next_state() -> None:
     assert lane.queue == PlaceQueue("broker-a", 2)
     before, after = lane.periods
     assert [taker.client_id for taker in before.takers] == ["b"]
-    assert before.end == after.start == minute(10)
+    assert before.ends == after.begins == minute(10)
     assert after.takers == ()
-    assert after.end == minute(20)  # the last snapshot, and one interval
-    assert [(m.kind, m.start, m.end, m.possible) for m in lane.marks] == [
+    assert after.ends == minute(20)  # the last snapshot, and one interval
+    assert [(m.kind, m.begins, m.ends, m.possible) for m in lane.marks] == [
         ("ORPHANED", minute(10), minute(20), False)
     ]
 
@@ -79,14 +79,14 @@ def test_a_lane_tells_who_took_the_queue_until_the_next_state() -> None:
 def test_states_with_the_same_taker_are_one_period() -> None:
     of = States([run("s1", 0, 4), run("s2", 5, 9)], [allocation(n, "a", [0]) for n in ("s1", "s2")])
     (period,) = of.periods(A_0, minute(0), minute(60))
-    assert (period.start, period.end) == (minute(0), minute(10))
+    assert (period.begins, period.ends) == (minute(0), minute(10))
     (part,) = of.periods(A_0, minute(6), minute(7))
-    assert (part.start, part.end) == (minute(6), minute(7))
+    assert (part.begins, part.ends) == (minute(6), minute(7))
 
 
 def test_time_of_which_nothing_is_known_stays_empty() -> None:
     of = States([run("s1", 0, 4), run("s1", 30, 34)], [allocation("s1", "a", [0])])
-    times = [(each.start, each.end) for each in of.periods(A_0, minute(0), minute(60))]
+    times = [(each.begins, each.ends) for each in of.periods(A_0, minute(0), minute(60))]
     assert times == [(minute(0), minute(5)), (minute(30), minute(35))]
 
 
@@ -101,9 +101,9 @@ def test_the_picture_is_of_the_time_around_the_findings() -> None:
     runs = [run("s1", 0, 599), run("s2", 600, 609), run("s1", 610, 1439)]
     late = finding(first_seen=minute(600), last_seen=minute(609))
     picture = drawn(States(runs, []), found(orphaned_queues=[late]))
-    assert picture.start < minute(600)
-    assert picture.end > minute(610)
-    assert picture.end - picture.start < timedelta(minutes=30)
+    assert picture.begins < minute(600)
+    assert picture.ends > minute(610)
+    assert picture.ends - picture.begins < timedelta(minutes=30)
 
 
 def test_of_many_queues_the_faulty_ones_are_drawn() -> None:
@@ -160,7 +160,7 @@ def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
 
 def test_without_findings_the_picture_is_of_all_snapshots() -> None:
     picture = drawn()
-    assert (picture.start, picture.end) == (minute(0), minute(20))
+    assert (picture.begins, picture.ends) == (minute(0), minute(20))
     assert timeline(States([], []), (), [], []) is None
 
 
@@ -170,9 +170,9 @@ def test_around_the_findings_is_an_eighth_of_their_time_and_four_snapshots_at_le
     for times, start, end in cases:
         rows = [finding(first_seen=minute(s), last_seen=minute(e)) for s, e in times]
         picture = drawn(of, found(orphaned_queues=rows[:1], duplicate_queues=rows[1:]))
-        assert (picture.start, picture.end) == (minute(start), minute(end))
+        assert (picture.begins, picture.ends) == (minute(start), minute(end))
     picture = drawn(of, faults=[fault(first_seen=minute(300), last_seen=minute(309))])
-    assert (picture.start, picture.end) == (minute(296), minute(314))
+    assert (picture.begins, picture.ends) == (minute(296), minute(314))
 
 
 def test_what_a_snapshot_shows_lasts_to_the_next_one_if_this_comes_in_time() -> None:
@@ -194,8 +194,8 @@ def test_a_stall_ends_where_it_was_seen_last_and_a_finding_with_the_snapshot() -
     findings = found(stalled_queues=[{**row, "certainty": None}], orphaned_queues=[row])
     picture = drawn(None, findings)
     marks = {mark.kind: mark for mark in picture.lanes[0].marks}
-    assert marks["STALLED"].end == minute(19)
-    assert marks["ORPHANED"].end == minute(20)
+    assert marks["STALLED"].ends == minute(19)
+    assert marks["ORPHANED"].ends == minute(20)
     assert (marks["STALLED"].possible, marks["ORPHANED"].possible) == (False, True)
     assert not marks["ORPHANED"].lasts
 

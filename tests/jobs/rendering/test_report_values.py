@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.rendering.page import to_html
-from jobs.rendering.page_values import Card, PageValues, Pictures, build_report, ranges
+from jobs.rendering.page_values import Card, PageValues, build_report
+from jobs.rendering.pictures import Pictures, ranges
 from tests.support.published import (
     RowTables,
     allocation,

@@ -12,7 +12,7 @@ import pytest
 from jobs.config.settings import Settings, load_settings
 from jobs.declared.kinds import KINDS
 from jobs.languages.language import ENGLISH
-from jobs.rendering.finding_pages import FindingPages
+from jobs.rendering.page import FindingPages
 from jobs.reports.commands import Commands, commands_for
 from jobs.reports.problems import read_problems
 from jobs.texts.shown import shell_word

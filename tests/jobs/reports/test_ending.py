@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from jobs.languages.language import ENGLISH
-from jobs.reports.ending import ending_lines
+from jobs.reports.problem_lines import ending_lines
 from jobs.reports.problems import Problem, read_problems
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports

@@ -12,8 +12,7 @@ from jobs.config.choices import LANGUAGES
 from jobs.declared.instants import SECOND, to_instant
 from jobs.judge.moment import Moment
 from jobs.languages.language import ENGLISH, language
-from jobs.reports.judged import Judged
-from jobs.reports.situation_text import explain_lines
+from jobs.reports.situation_text import Judged, explain_lines
 from jobs.reports.text_templates import WIDTH
 from jobs.reports.what_if import what_if_lines
 from jobs.texts.shown import display_width

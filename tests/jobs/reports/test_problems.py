@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.judge.rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
-from jobs.reports.place_findings import read_findings
 from jobs.reports.problems import Problem, read_problems, remedies_of
+from jobs.reports.run_findings import read_findings
 from rebalance_core.texts import Text, encode, for_slots
 from tests.support.published import (
     RowTables,
@@ -34,7 +34,7 @@ def test_a_problem_sums_up_a_topic() -> None:
     assert problem.headline == "2 queues consumed by nobody and 2 consumed by several"
     assert (problem.first_seen, problem.last_seen) == (minute(10), minute(19))
     assert problem.remedy == "give each process its own instanceName"
-    assert (problem.orphan_minutes, problem.duplicate_minutes) == (20.0, 20.0)
+    assert (problem.orphan_queue_minutes, problem.duplicate_queue_minutes) == (20.0, 20.0)
 
 
 def test_who_it_is_about_is_not_of_a_fault_that_passed() -> None:
