@@ -22,9 +22,7 @@ from typing import NamedTuple
 from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
-from ..dumps.reading import Counts, Damage
-from ..dumps.senders import LineSender
-from ..dumps.times import ImplausibleLines
+from ..dumps.counts import Counts, Damage, ImplausibleLines, LineSender
 from ..engines.engine import Slice
 from ..verdict.gaps import (
     DUMP_CUT,

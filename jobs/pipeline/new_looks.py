@@ -30,7 +30,7 @@ from ..declared.kinds import (
     kind_of,
 )
 from ..dumps.files import list_local_files, slices_of
-from ..dumps.group_configs import last_group_configs
+from ..dumps.reading import last_group_configs
 from ..engines.local import LocalEngine
 from ..judge.observe.routes import queues_of, readable
 from ..judge.result.statuses import BY_OFFSETS

@@ -14,8 +14,7 @@ from rebalance_core.english import agreeing
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..dumps.reading import Counts
-from ..dumps.senders import (
+from ..dumps.counts import (
     BROKER,
     CLIENT,
     ERRORS,
@@ -23,6 +22,7 @@ from ..dumps.senders import (
     NAMESERVER,
     OTHERS,
     TOPIC,
+    Counts,
     LineSender,
     RefusedLines,
 )

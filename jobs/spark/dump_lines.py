@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ..config.settings import Settings
-from ..dumps.reading import Counts, DumpStep, slice_of_rows
+from ..dumps.counts import Counts
+from ..dumps.reading import DumpStep, slice_of_rows
 from ..engines.pieces import unpack_rows
 from ..errors import InputError
 from ..pipeline.ingest import IngestCounts, read_all

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.declared.instants import Instant, to_instant
-from jobs.dumps.client_log import parse_rebalance_line
+from jobs.dumps.queues import parse_rebalance_line
 from jobs.dumps.statement import LogLine
 from jobs.dumps.values import LineError
 

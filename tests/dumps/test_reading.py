@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from jobs.config.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.dumps import unpacking
-from jobs.dumps.cache import ENTRY_BYTES, Cache
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, Statement
-from jobs.dumps.statements import RefusedLine, StatementReader
+from jobs.dumps.statements import ENTRY_BYTES, Cache, RefusedLine, StatementReader
 from jobs.dumps.unpacking import BEGINNING, Line, SliceLines, split_lines
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import Piece, all_values, shard_of

@@ -12,6 +12,7 @@ import pytest
 
 from jobs.config.bounds import DEFAULT_BOUNDS
 from jobs.dumps import parsing
+from jobs.dumps.queues import STRATEGY_PACKAGE
 from jobs.dumps.statement import (
     KINDS,
     ConfiguredGroups,
@@ -33,7 +34,7 @@ from jobs.dumps.statement import (
     Stats,
 )
 from jobs.dumps.statements import RefusedLine, StatementReader
-from jobs.dumps.typed import STRATEGY_PACKAGE, read_body
+from jobs.dumps.typed import read_body
 from jobs.schemas import LIST_REFUSED
 from tests.dumps.samples import BODIES, NINE, line
 

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.dumps.reading import Counts
 from jobs.dumps.statement import LineSource, Statement
-from jobs.snapshots.configs import ClusterConfigs
+from jobs.snapshots.clients import ClusterConfigs
 from jobs.snapshots.groups import SnapshotTerms, group_tables
 
 

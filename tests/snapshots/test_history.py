@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.snapshots.value_history import NEVER, ValueHistory
+from jobs.snapshots.members import NEVER, ValueHistory
 
 EVENTS = st.lists(st.tuples(st.integers(0, 20), st.sampled_from("ab"))).map(
     lambda events: sorted(events, key=lambda event: event[0])
