@@ -23,21 +23,7 @@ from rebalance_core.texts import Text
 
 from ..config.bounds import Bounds
 from ..declared.instants import SECOND, Instant, to_datetime
-from .statement import (
-    CLIENT_LOG,
-    CLUSTER_INFO,
-    CONSUME_STATS,
-    CONSUMER_CONNECTION,
-    CONSUMER_TOPICS,
-    MESSAGE_REQUEST_MODE,
-    SUBSCRIPTION_GROUP,
-    TOPIC_STATS,
-    Configured,
-    FirstMapped,
-    GroupNames,
-    Log,
-    LogicalQueue,
-)
+from . import statement
 from .typed import LINES
 from .values import as_text, integer_in
 
@@ -82,8 +68,8 @@ class LineSender(NamedTuple):
 #: The kinds whose errors no rule of time knows: for lists, routes and running infos there is one.
 ERRORS = frozenset(
     {
-        *(CLUSTER_INFO, CONSUMER_TOPICS, SUBSCRIPTION_GROUP),
-        *(CONSUME_STATS, MESSAGE_REQUEST_MODE, TOPIC_STATS),
+        *(statement.CLUSTER_INFO, statement.CONSUMER_TOPICS, statement.SUBSCRIPTION_GROUP),
+        *(statement.CONSUME_STATS, statement.MESSAGE_REQUEST_MODE, statement.TOPIC_STATS),
     }
 )
 #: Errors that are answers: no such topic, nobody of the group, a request that brokers of this
@@ -116,8 +102,8 @@ def _error_in(kind: str, envelope: Mapping[str, Any]) -> str:
     if not code or code in _EXPECTED:
         return ""
     # Whoever cannot be reached says nothing of this kind alone; of nameservers no other rule knows.
-    is_error = kind in ERRORS and (code != _NOT_REACHED or kind == CLUSTER_INFO)
-    is_error = is_error or kind == CONSUMER_CONNECTION
+    is_error = kind in ERRORS and (code != _NOT_REACHED or kind == statement.CLUSTER_INFO)
+    is_error = is_error or kind == statement.CONSUMER_CONNECTION
     return f"error {code}: {_name(envelope.get('error_message'))}" * is_error
 
 
@@ -209,9 +195,9 @@ class Counts:
     damage: dict[int, Damage] = field(default_factory=dict)
     endings: dict[int, Text] = field(default_factory=dict)
     days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
-    ahead: dict[Log, Instant] = field(default_factory=dict)
-    mapped: dict[tuple[str, str], FirstMapped] = field(default_factory=dict)
-    configured: Configured = field(default_factory=dict)
+    ahead: dict[statement.Log, Instant] = field(default_factory=dict)
+    mapped: dict[tuple[str, str], statement.FirstMapped] = field(default_factory=dict)
+    configured: statement.Configured = field(default_factory=dict)
 
     @classmethod
     def of(cls, parts: "Iterable[Counts]") -> "Counts":
@@ -238,19 +224,21 @@ class Counts:
                 whole.add_configured(groups, answers)
         return whole
 
-    def add_ahead(self, log: Log, by: Instant) -> None:
+    def add_ahead(self, log: statement.Log, by: Instant) -> None:
         """Adds by how much a printed time of a log is ahead."""
         self.ahead[log] = max(self.ahead.get(log, by), by)
 
     def add_mapped(
-        self, topic: tuple[str, str], logical: tuple[LogicalQueue, int], round_: Instant
+        self, topic: tuple[str, str], logical: tuple[statement.LogicalQueue, int], round_: Instant
     ) -> None:
         """Adds where a logical queue lies; the first round of each mapping counts."""
         first = self.mapped.setdefault(topic, {})
         first[logical] = min(round_, first.get(logical, round_))
 
     def add_configured(
-        self, groups: tuple[str, GroupNames], answers: Mapping[tuple[str, Instant], Instant]
+        self,
+        groups: tuple[str, statement.GroupNames],
+        answers: Mapping[tuple[str, Instant], Instant],
     ) -> None:
         """Adds answers of masters of a cluster that have a configuration of just these groups."""
         if groups not in self.configured:
@@ -331,7 +319,7 @@ class PlausibleTimes:
 
     def problem(self, kind: str, collected_at: Instant) -> str | None:
         """The reason why a line of a kind cannot be of that time; None where it can."""
-        days = self.days.get(kind == CLIENT_LOG)
+        days = self.days.get(kind == statement.CLIENT_LOG)
         if days is None or _holds(days, day_of(collected_at)):
             return None
         most = _dates(days.first, days.last)

@@ -323,8 +323,16 @@ def _is_of_a_round(states: Batch) -> Array:
 #: Columns that may be null in some rows: by table the column, what is expected in the others, and
 #: which those are.
 _NEVER_NULL: Mapping[str, tuple[str, str, Callable[[Batch], Array]]] = {
-    TOPIC_ROUTES.name: ("broker_name", "the name of the broker that has the queues", _has_queues),
-    CLIENT_STATES.name: ("snapshot_time", "the round, as of all but a log line", _is_of_a_round),
+    TOPIC_ROUTES.name: (
+        "broker_name",
+        "the name of the broker that has the queues",
+        _has_queues,
+    ),
+    CLIENT_STATES.name: (
+        "snapshot_time",
+        "the round, as of all but a log line",
+        _is_of_a_round,
+    ),
 }
 _VALUES = {
     table.name: [(column, values_of(column)) for column in table.schema]

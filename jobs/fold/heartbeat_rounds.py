@@ -43,8 +43,8 @@ from ..schemas import (
     TIMESTAMP,
 )
 from ..texts.shown import visible
-from .numbers import NO_NUMBER, Array, Numbers, Rows, int64, key_numbers, micros, pc, segments
-from .polled import BROKER
+from .facts import BROKER
+from .numbers import NO_NUMBER, Array, Numbers, Rows, int64, key_numbers, pc, segments
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -247,15 +247,11 @@ def as_rounds(
 def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> HeartbeatRounds:
     """The rounds that a table of events allows. InputError: see ``HeartbeatRounds.of``."""
     times, rows = _with_times(heartbeats)
-    brokers = _keys(rows, BROKER)
-    # By broker and time.
-    order = np.lexsort([times, *brokers])
-    starts = segments([broker[order] for broker in brokers], len(order))
     apart = expiry_seconds * SECOND
     streams: dict[ClusterBroker, list[TimeSpan]] = {}
-    for start, end in pairwise([*starts.tolist(), len(order)]):
-        of_broker = times[order[start:end]]
-        streams[broker_of(rows, int(order[start]))] = _spans(of_broker, of_broker, apart)
+    for places in _equal_keys([times, *_keys(rows, BROKER)], but=1):
+        of_broker = times[places]
+        streams[broker_of(rows, int(places[0]))] = _spans(of_broker, of_broker, apart)
     measured = measured_around(int(np.median(times)) if times.size else 0)
     within = (times >= measured.since) & (times <= measured.until)
     recurrence = _recurrence([key[within] for key in _keys(rows, CONNECTION)], times[within], apart)
@@ -288,15 +284,7 @@ def _recurrence(keys: Sequence[Numbers], times: Numbers, expiry: Instant) -> Rec
 def _with_times(rows: pa.Table) -> tuple[Numbers, Rows]:
     """The rows that have a time, and these."""
     rows = rows.filter(pc.is_valid(rows["snapshot_time"])).combine_chunks()
-    return int64(micros(rows["snapshot_time"])), rows
-
-
-def _heard(rows: Rows, times: Numbers) -> Numbers:
-    """The times of the last heartbeats, where the rows have them; else those of the rows."""
-    if "last_heartbeat_at" not in rows.column_names:
-        return times
-    heard = int64(micros(_column(rows, "last_heartbeat_at")), NO_NUMBER)
-    return np.where(heard == NO_NUMBER, times, heard)
+    return int64(rows["snapshot_time"]), rows
 
 
 def _keys(rows: Rows, names: Sequence[str]) -> list[Numbers]:
@@ -353,16 +341,19 @@ def listed(
     keys = _keys(rows, CONNECTION)
     order = np.lexsort([times, *keys[::-1]])
     in_order = times[order]
-    # A row of a list may say that its member was last heard long before: it is in the list until
-    # the next one comes.
-    heard = np.minimum(_heard(rows, times)[order], in_order)
+    heard = in_order
+    if "last_heartbeat_at" in rows.column_names:
+        # A row of a list may say that its member was last heard long before: it is in the list
+        # until the next one comes.
+        last = int64(_column(rows, "last_heartbeat_at"), NO_NUMBER)
+        heard = np.minimum(np.where(last == NO_NUMBER, times, last)[order], in_order)
     since = rounds.after(in_order)
     until = np.maximum(heard + rounds.expiry, in_order + rounds.warm_up)
     starts = segments([key[order] for key in keys], len(order))
-    is_last = np.zeros(len(order), np.bool_)
-    is_last[[*(starts[1:] - 1), *([-1] if len(order) else [])]] = True
+    # Each but the last of a connection holds until the next one comes.
     following = np.append(in_order[1:], 0) - 1
-    until = np.where(is_last, until, np.minimum(until, following))
+    following[[*(starts[1:] - 1), *([-1] if len(order) else [])]] = _FOREVER
+    until = np.minimum(until, following)
     if within is not None:
         since = np.maximum(since, rounds.after(within.since))
         until = np.minimum(until, within.until - 1)
@@ -382,15 +373,18 @@ def listed(
 def _is_known(rows: Rows, places: Numbers, at: Numbers, rounds: HeartbeatRounds) -> Any:
     """True where the broker of the row answered in the round."""
     known = np.zeros(len(places), np.bool_)
-    keys = [key[places] for key in _keys(rows, BROKER)]
-    order = np.lexsort(keys)
-    starts = segments([key[order] for key in keys], len(order))
-    for start, end in pairwise([*starts.tolist(), len(order)]):
-        some = order[start:end]
-        broker = broker_of(rows, int(places[some[0]]))
-        for since, until in rounds.answered(broker):
-            known[some] |= (at[some] >= since) & (at[some] <= until)
+    for some in _equal_keys([key[places] for key in _keys(rows, BROKER)]):
+        for first_seen, last_seen in rounds.answered(broker_of(rows, int(places[some[0]]))):
+            known[some] |= (at[some] >= first_seen) & (at[some] <= last_seen)
     return known
+
+
+def _equal_keys(columns: Sequence[Numbers], but: int = 0) -> Iterator[Numbers]:
+    """The places of the rows of each key, in order; ``but``: so many columns are no part of it."""
+    order = np.lexsort(columns)
+    starts = segments([column[order] for column in columns[but:]], len(order))
+    for start, end in pairwise([*starts.tolist(), len(order)]):
+        yield order[start:end]
 
 
 def _at(rows: Rows, at: Numbers) -> Rows:
@@ -408,13 +402,17 @@ def _with_nulls(rows: Rows, name: str, where: Any) -> Rows:
     return rows.set_column(place, rows.schema.field(place), column)
 
 
+def _tables(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+    parts = in_parts(batches, most, lambda batch: batch.num_rows)
+    return (pa.Table.from_batches(some) for some in parts)
+
+
 def whole_parts(
     batches: Iterable[pa.RecordBatch], key: Sequence[str], most: int = _MOST_ROWS
 ) -> Iterator[pa.Table]:
     """Rows that come by a key, about so many at a time, those of a key in one part."""
     held: Rows = None
-    for some in in_parts(batches, most, lambda batch: batch.num_rows):
-        came = pa.Table.from_batches(some)
+    for came in _tables(batches, most):
         held = came if held is None else pa.concat_tables([held, came])
         last = int(segments(_keys(held, key), held.num_rows)[-1])
         if last:
@@ -431,8 +429,7 @@ def listed_in_parts(
     group some rounds at a time, with the heartbeats that still count for the next ones.
     """
     held, since = None, -_FOREVER
-    for some in in_parts(batches, most, lambda batch: batch.num_rows):
-        came = pa.Table.from_batches(some)
+    for came in _tables(batches, most):
         held = came if held is None else pa.concat_tables([held, came])
         starts = segments(_keys(held, OF_A_BROKER), held.num_rows)
         if len(starts) > 1:

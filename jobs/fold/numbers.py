@@ -188,7 +188,8 @@ NO_NUMBER = np.iinfo(np.int64).min
 
 
 def int64(column: Array, null: int = 0) -> Numbers:
-    """Whole numbers, or truths as 0 and 1; ``null``: in place of null."""
+    """Whole numbers, times as ``Instant``, or truths as 0 and 1; ``null``: in place of null."""
+    column = micros(column) if pa.types.is_timestamp(column.type) else column
     return cast(Numbers, column.cast(LONG).fill_null(null).to_numpy(zero_copy_only=False))
 
 

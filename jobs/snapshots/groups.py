@@ -58,15 +58,7 @@ from ..schemas import (
     NOT_ONLINE,
     QUEUE_OFFSETS,
 )
-from .clients import (
-    ClusterConfigs,
-    FirstCached,
-    broker_row,
-    log_line_row,
-    logged_at,
-    no_offsets_row,
-    running_info_row,
-)
+from . import clients
 from .lists import PIECE_ROWS, ListRows, table_of
 from .members import Members
 
@@ -164,7 +156,7 @@ class SnapshotTerms(NamedTuple):
     #: The places of logical queues, by cluster and static topic.
     mapped: Mapping[tuple[str, str], FirstMapped] = {}
     #: The configurations that brokers have, by cluster.
-    configs: Mapping[str, ClusterConfigs] = {}
+    configs: Mapping[str, clients.ClusterConfigs] = {}
 
 
 def group_tables(
@@ -179,13 +171,19 @@ def group_tables(
     configs = terms.configs.get(cluster) if name else None
     configured = configs.rows(cluster, name) if configs else ()
     for rows in in_parts(chain(group.client_states(statements), configured), PIECE_ROWS):
-        yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
+        yield (
+            CLIENT_STATES.name,
+            pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema),
+        )
     as_polled = as_clients_see(group.offsets, cluster, terms.mapped)
     polled = ((time, *offset) for time, offset in as_polled)
     for offsets in in_parts(polled, PIECE_ROWS):
         names = ("snapshot_time", *Offset._fields)
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
-        yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **_subject(statements[0]))
+        yield (
+            QUEUE_OFFSETS.name,
+            table_of(QUEUE_OFFSETS, columns, **_subject(statements[0])),
+        )
     if group.polls:
         yield from _poll_tables(group, terms)
 
@@ -219,7 +217,7 @@ class _Group:
         #: its language, and the ordinal of its MQVersion.
         self._lists: dict[Broker, Content] = {}
         self._sdks: dict[str, dict[str, Any]] = {}
-        self._first_cached: FirstCached = {}
+        self._first_cached: clients.FirstCached = {}
         #: The highest committed offset of each queue, of those up to the broker's end.
         self._committed: dict[tuple[Any, ...], int] = {}
         #: The answers without any offset of brokers that had some, by round and broker name, with
@@ -243,20 +241,20 @@ class _Group:
                 self.members.add_log_line(time, content)
                 offset = self._terms.log_offsets.get(log_of(statement, content))
                 zone = self._terms.client_log_time_zone
-                wrote_at = logged_at(content.printed, time, zone, offset)
-                yield log_line_row(statement, content, wrote_at)
+                wrote_at = clients.logged_at(content.printed, time, zone, offset)
+                yield clients.log_line_row(statement, content, wrote_at)
             elif isinstance(content, RequestMode | GroupFlags):
-                yield broker_row(statement, content)
+                yield clients.broker_row(statement, content)
             elif statement.kind == CONSUMER_RUNNING_INFO:
                 client_id = cast("str", statement.source.client_id)
                 if isinstance(content, RunningInfo):
                     self.members.add_running_info(time, client_id, content)
                 sdk, committed = self._sdks.get(client_id, {}), self._committed
-                yield running_info_row(statement, sdk, self._first_cached, committed)
+                yield clients.running_info_row(statement, sdk, self._first_cached, committed)
         for (round_, broker_name), (statement, begins) in self._empty.items():
             gave_some = {offset.broker_name for offset in self.offsets[round_].values()}
             if broker_name not in gave_some and self._took_over(statement.source):
-                yield no_offsets_row(statement, begins)
+                yield clients.no_offsets_row(statement, begins)
 
     def _took_over(self, source: LineSource) -> bool:
         """True if the broker at the address gave offsets, or took the place of one that did: two of
@@ -337,7 +335,10 @@ def _poll_tables(group: _Group, terms: SnapshotTerms) -> Iterator[tuple[str, pa.
             rows.append(row)
             if len(lists.rows) >= PIECE_ROWS:
                 yield HEARTBEATS.name, lists.take_heartbeats(**subject)
-        yield BROKER_POLLS.name, pa.Table.from_pylist(rows, schema=BROKER_POLLS.schema)
+        yield (
+            BROKER_POLLS.name,
+            pa.Table.from_pylist(rows, schema=BROKER_POLLS.schema),
+        )
     if lists.rows:
         yield HEARTBEATS.name, lists.take_heartbeats(**subject)
     for piece in lists.member_lists(**subject):

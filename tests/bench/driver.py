@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.engines.pieces import FOR_ALL, Piece, all_values, pack_value
-from jobs.fold.kernel import FACTS, POLLS, Facts, merge_facts
+from jobs.fold.facts import FACTS, POLLS, Facts, merge_facts
 from jobs.fold.runs import POLL_RUNS, Contents
 from jobs.schemas import NOT_ONLINE
 

@@ -30,9 +30,10 @@ from jobs.engines.pieces import (
     unpack_rows,
     unpack_value,
 )
-from jobs.fold import kernel, numbers, runs_of_slices
+from jobs.fold import kernel, numbers
 from jobs.fold.dossiers import group_of_nobody
-from jobs.fold.kernel import FACTS, Cutting, Facts, merge_facts, runs_of
+from jobs.fold.facts import FACTS, Facts, merge_facts
+from jobs.fold.kernel import Cutting, runs_of
 from jobs.fold.slices import TableStep
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, fleet
@@ -121,7 +122,7 @@ def sliced(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> list[tu
 
 
 def folded(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> FoldedShards:
-    with mock.patch.object(runs_of_slices, "_MOST_HELD", cuts.most_held):
+    with mock.patch("jobs.fold.runs.MOST_HELD", cuts.most_held):
         return fold_slices(sliced(tables, cuts, cutting), cutting, cuts.tasks)
 
 

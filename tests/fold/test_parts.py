@@ -15,10 +15,10 @@ from pyarrow.fs import LocalFileSystem
 from jobs.declared.contents import MEMBER_FACTS
 from jobs.declared.member_flags import chooses_queues, is_expired, silence_bounds
 from jobs.engines.pieces import all_values
-from jobs.fold import numbers, runs_of_slices
+from jobs.fold import numbers
 from jobs.fold.checked_rows import TableReading
-from jobs.fold.kernel import FACTS, Cutting
-from jobs.fold.runs_of_slices import client_runs, member_runs, poll_runs, route_runs
+from jobs.fold.facts import FACTS
+from jobs.fold.kernel import Cutting, client_runs, member_runs, poll_runs, route_runs
 from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, SUBSCRIPTION, fleet
 from tests.support.snapshots import info_row, poll_row, route_row, table
@@ -175,7 +175,7 @@ def test_what_is_held_is_given_away_part_by_part_and_then_forgotten(
     monkeypatch: pytest.MonkeyPatch, most_held: int, statements: list[int], contents: list[int]
 ) -> None:
     """A batch of each slice is one statement of three records; the last slice is the first."""
-    monkeypatch.setattr(runs_of_slices, "_MOST_HELD", most_held)
+    monkeypatch.setattr("jobs.fold.runs.MOST_HELD", most_held)
     slices = [
         heartbeats(*[{"broker_name": name, "client_id": name + end} for end in "123"])
         for name in "xyzx"
@@ -236,7 +236,7 @@ def test_what_a_poll_says_by_rows_and_by_ids(
     polls = broker_poll(outcome=outcome, connections=connections, list_id=list_id)
     for has_ids, of_list in ((False, None), (True, named)):
         found = poll_runs(TableReading(BROKER_POLLS, [polls]), has_ids=has_ids)
-        runs = [run for part in found for run in part.to_pylist()]
+        runs = [run for part in found for run in part.runs.to_pylist()]
         assert [(run["outcome"], run["list_id"]) for run in runs] == [(said, of_list)]
 
 
@@ -245,7 +245,7 @@ def test_a_poll_has_the_time_of_its_answer_where_the_row_has_one() -> None:
     polls = broker_poll(outcome="NO_ANSWER", collected_at=at)
     for rows, wanted in ((polls, micros(at)), (broker_poll(outcome="NO_ANSWER"), None)):
         (runs,) = poll_runs(TableReading(BROKER_POLLS, [rows]), has_ids=False)
-        (run,) = runs.to_pylist()
+        (run,) = runs.runs.to_pylist()
         assert run["times"] == [{"snapshot_time": micros(START), "collected_at": wanted}]
 
 
@@ -283,7 +283,7 @@ def test_a_broker_that_forwards_a_question_makes_no_other_answer_and_one_that_re
     def runs(source: str) -> list[tuple[str | None, int]]:
         rows = [info_row("", 0, (), source=source, broker_name=name) for name in ("a", "b")]
         (found,) = client_runs(TableReading(CLIENT_STATES, [table(CLIENT_STATES, rows)]))
-        return sorted((each["broker_name"], len(each["times"])) for each in found.to_pylist())
+        return sorted((each["broker_name"], len(each["times"])) for each in found.runs.to_pylist())
 
     assert runs("RUNNING_INFO") == [(None, 1)]
     assert runs("CONSUME_DISABLED") == [("a", 1), ("b", 1)]
