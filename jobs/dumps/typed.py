@@ -325,9 +325,9 @@ def _cluster_info(body: Fields, _: str) -> ParsedBody:
         for name in as_type(list, names) or ():
             if isinstance(name, str):
                 clusters.setdefault(name, set()).add(cluster)
-    shared = ((name, each) for name, each in sorted(clusters.items()) if len(each) > 1)
+    shared = ((name, having) for name, having in sorted(clusters.items()) if len(having) > 1)
     return ParsedBody(
-        tuple((None, statement.SharedName(name, tuple(sorted(each)))) for name, each in shared)
+        tuple((None, statement.SharedName(name, tuple(sorted(having)))) for name, having in shared)
     )
 
 

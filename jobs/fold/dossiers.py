@@ -33,9 +33,7 @@ from .runs import (
     OF_BROKERS,
     OFFSET_RUNS,
     REFUSED,
-    Contents,
     Record,
-    Records,
     Runs,
     is_whole,
 )
@@ -95,10 +93,10 @@ def broker_ids(records: Iterable[Record]) -> tuple[tuple[str, tuple[int, ...] | 
     return tuple((broker.broker_name, broker.broker_ids) for broker in route_brokers(records))
 
 
-def connections(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def connections(records: Sequence[Record]) -> ListedMembers:
     """The client ids of a list's members, and their addresses."""
     client_ids, addrs = (map(itemgetter(fact), records) for fact in (_CLIENT_ID, _CLIENT_ADDR))
-    return tuple(client_ids), tuple(addrs)
+    return ListedMembers(tuple(client_ids), tuple(addrs))
 
 
 def subscribers(
@@ -147,17 +145,19 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     dossiers = _Dossiers()
     list_ids: dict[ClusterGroup, set[str]] = defaultdict(set)
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
+    lists = {id_: records for id_, records in runs.lists.records.items() if is_whole(records)}
     for (cluster, name, *broker, addr, _, _, outcome, list_id), times in _polled(runs.lists.runs):
         dossier = dossiers[cluster, name]
         list_ids[cluster, name] |= {list_id} - {None}
-        members = _whole(runs.lists, list_id)
+        # None: the list did not come, or not whole.
+        members = lists.get(list_id)
         answer = schemas.NO_ANSWER if members is None else list_id
         if list_id is None:
             answer = schemas.ANSWERED if outcome == REFUSED else outcome
         dossier.polls.append(PollRun(tuple(broker), answer, *times, addr))
         if members is not None:
             dossier.list_topics[list_id] = topics[list_id]
-            dossier.list_members[list_id] = partial(_members, members)
+            dossier.list_members[list_id] = partial(connections, members)
             dossier.list_records[list_id] = members
     subscribed = subscribers(
         list_ids, topics, offset_topics(runs.offsets), assigned_topics(runs.clients)
@@ -191,21 +191,11 @@ def _deciding_id(records: Iterable[Record]) -> str:
     return content_id(record_text(facts, record[:_DECIDING]) for record in records)
 
 
-def _whole(lists: Contents, list_id: str | None) -> Records | None:
-    """The records of a list; None: it did not come, or not whole."""
-    records = None if list_id is None else lists.records.get(list_id)
-    return records if records is not None and is_whole(records) else None
-
-
 class _Dossiers(dict[ClusterGroup, Dossier]):
     """Dossiers by group, made as they are asked for."""
 
     def __missing__(self, group: ClusterGroup) -> Dossier:
         return self.setdefault(group, Dossier(*group))
-
-
-def _members(records: Records) -> ListedMembers:
-    return ListedMembers(*connections(records))
 
 
 def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTimes]]]:
@@ -254,8 +244,8 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
     in_order = sorted(times, key=lambda time: (time[0] is not None, time[0] or 0, time[1]))
     held = queues and tuple(
-        ReportedQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
-        for each, activity in zip_longest(queues, activities or ())
+        ReportedQueue(**{**queue, "dropped": bool(queue["dropped"]), "activity": activity})
+        for queue, activity in zip_longest(queues, activities or ())
     )
     dossier.clients.append(
         ClientRun(**values, queues=() if queues == [] else held, times=tuple(in_order))

@@ -206,7 +206,7 @@ def _contents_for(
         used = in_use(contents._replace(runs=runs)).records
         new = {id_: records for id_, records in used.items() if (shard, id_) not in given}
         given.update((shard, id_) for id_ in new)
-        for some in in_parts(new.items(), _MOST_RECORDS, lambda each: len(each[1])):
+        for some in in_parts(new.items(), _MOST_RECORDS, lambda content: len(content[1])):
             yield pack_value(shard, kind, dict(some))
 
 
@@ -303,7 +303,7 @@ def member_runs(heartbeats: TableReading, heartbeat_expiry_seconds: int) -> Iter
         silence = pc.subtract(micros(batch["snapshot_time"]), micros(batch["last_heartbeat_at"]))
         beyond = np.searchsorted([NO_NUMBER, *bounds], int64(silence, NO_NUMBER))
         batch["is_expired"] = expired.take(pa.array(2 * beyond + int64(batch["is_silent"])))
-        batch |= {each: pa.nulls(rows, STRING) for each in ("broker_addr", "error_message")}
+        batch |= {name: pa.nulls(rows, STRING) for name in ("broker_addr", "error_message")}
         batch["asked_for"] = pa.nulls(rows, LONG)
         batch["outcome"] = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), answered)
         return batch, np.ones(rows, np.bool_)
@@ -407,19 +407,23 @@ def contents_by_id(table: Table, rows: TableReading) -> Iterator[Contents]:
 
     def as_contents(batch: Batch) -> Contents:
         structs = batch[name].flatten()
-        fields = {each: structs.field(each) for each in types}
+        fields = {fact: structs.field(fact) for fact in types}
         made = iter(records.of(fields, records.hashes(fields), np.arange(len(structs))))
-        runs: Rows = pa.table({each: text(batch[each]) for each in key})
+        runs: Rows = pa.table({column: text(batch[column]) for column in key})
         lengths = int64(pc.list_value_length(batch[name])).tolist()
         ids = runs[key[-1]].to_pylist()
         named = {id_: list(islice(made, n)) for id_, n in zip(ids, lengths, strict=True)}
         return Contents(runs, named)
 
     batches = map(as_contents, rows.batches([*key, name], rows_at_a_time=_CONTENTS_AT_A_TIME))
-    for part in in_parts(batches, MOST_HELD, lambda each: sum(map(len, each.records.values()))):
+
+    def size(contents: Contents) -> int:
+        return sum(map(len, contents.records.values()))
+
+    for part in in_parts(batches, MOST_HELD, size):
         yield Contents(
-            pa.concat_tables([each.runs for each in part]),
-            dict(chain.from_iterable(each.records.items() for each in part)),
+            pa.concat_tables([contents.runs for contents in part]),
+            dict(chain.from_iterable(contents.records.items() for contents in part)),
         )
         records.known.clear()
 

@@ -51,7 +51,7 @@ class TableStep:
 
     def __call__(self, opened: Iterable[Opened]) -> Iterator[Piece]:
         """The pieces; slices of a table that follow each other are read as one."""
-        for name, of_table in groupby(opened, lambda each: each[0].what):
+        for name, of_table in groupby(opened, lambda opening: opening[0].what):
             slices, again = tee(of_table)
             files = (slice_.path if self.has_files else name for slice_, _ in again)
             table, rows = _TABLES[name], starmap(self._rows, slices)

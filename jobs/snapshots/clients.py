@@ -298,7 +298,7 @@ class ClusterConfigs(NamedTuple):
         """The configurations of each cluster."""
         every = [(key[0], asked) for key, answers in configured.items() for asked in answers]
         rounds = grouped((cluster, round_) for cluster, (_, round_) in every)
-        ends = {cluster: sorted({*each})[-_LAST_ROUNDS:][0] for cluster, each in rounds.items()}
+        ends = {cluster: sorted({*asked})[-_LAST_ROUNDS:][0] for cluster, asked in rounds.items()}
         present = {(cluster, name) for cluster, (name, at) in every if at >= ends[cluster]}
         in_each: dict[tuple[str, str], set[str]] = {}
         for (cluster, groups), answers in configured.items():

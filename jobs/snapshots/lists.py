@@ -225,7 +225,7 @@ class ListRows:
 
     def member_lists(self, **subject: str) -> Iterator[pa.Table]:
         """The rows of ``member_lists``: each list that came in, once."""
-        for lists in in_parts(self._lists.items(), PIECE_ROWS, lambda each: len(each[1])):
+        for lists in in_parts(self._lists.items(), PIECE_ROWS, lambda content: len(content[1])):
             positions: dict[tuple[int, bool | None], int] = {}
             position = [
                 positions.setdefault(member, len(positions))
