@@ -83,21 +83,6 @@ def test_what_is_no_map_of_queues_is_refused_at_its_name(table: Any, came: str) 
     assert came in caught.value.args[2]
 
 
-def test_the_dashboards_topics_have_their_queues_in_lists() -> None:
-    row = {"brokerName": "b", "queueId": 0, "brokerOffset": 9, "consumerOffset": 8}
-    topics = [
-        {"topic": "T", "queueStatInfoList": [row]},
-        {"topic": "%RETRY%g", "queueStatInfoList": []},
-        {"topic": "U", "queueStatInfoList": None},
-        {"topic": "V"},
-    ]
-
-    assert is_list_of_topics(topics)
-    assert read_topics(topics, "").offsets == (Offset("T", "b", 0, 9, 8, None),)
-    assert not is_list_of_topics([])
-    assert not is_list_of_topics([{"topic": "T"}])
-
-
 @pytest.mark.parametrize(
     "topics",
     [
@@ -136,3 +121,18 @@ def test_topics_that_name_no_queue_are_refused(topics: list[Any]) -> None:
 )
 def test_a_queue_is_told_from_both_ends_of_its_text(text: str, expected: QueueName | None) -> None:
     assert parse_message_queue(text) == expected
+
+
+def test_the_dashboards_topics_have_their_queues_in_lists() -> None:
+    row = {"brokerName": "b", "queueId": 0, "brokerOffset": 9, "consumerOffset": 8}
+    topics = [
+        {"topic": "T", "queueStatInfoList": [row]},
+        {"topic": "%RETRY%g", "queueStatInfoList": []},
+        {"topic": "U", "queueStatInfoList": None},
+        {"topic": "V"},
+    ]
+
+    assert is_list_of_topics(topics)
+    assert read_topics(topics, "").offsets == (Offset("T", "b", 0, 9, 8, None),)
+    assert not is_list_of_topics([])
+    assert not is_list_of_topics([{"topic": "T"}])
