@@ -3,28 +3,41 @@
 A line is an envelope, which the collector writes, and a body, the text that a server or a client
 sent. The envelope is JSON. Of its fields those that the kind must have are checked; others may be
 missing, and count as missing where they are not what they should be.
+
+Most lines of a day differ from an earlier one in their times alone, and mean the same, at other
+times. Such a line needs no JSON: with other digits between the same two quotes it has the same
+structure. What a line asks for is counted against the bounds, not made.
 """
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from rebalance_core.errors import nearest
 
-from ..config.bounds import Bounds
+from ..config.bounds import Bounds, beyond
 from ..declared.instants import SECOND, Instant, in_calendar, to_instant
 from ..schemas import LIST_REFUSED
-from .cache import Cache
+from .counts import MOST_SENDERS, OTHERS, LineSender, PlausibleTimes, iso_of, sender_of
 from .parsing import parse_json
-from .repeated import Timeless, without_times
-from .senders import MOST_SENDERS, OTHERS, LineSender, sender_of
-from .statement import CONSUMER_CONNECTION, KINDS, Content, LineSource, Statement
-from .times import PlausibleTimes, iso_of
+from .statement import (
+    CONSUMER_CONNECTION,
+    KINDS,
+    Connections,
+    Content,
+    LineSource,
+    LogLine,
+    Route,
+    Statement,
+)
 from .typed import LINES, LineKind, ParsedBody, read_body
-from .values import BoundError, LineError, Value, as_text, expected, integer_in, is_java_int
-from .within import check_content, check_names
+from .values import BoundError, LineError, as_text, expected, integer_in, is_java_int
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
@@ -34,8 +47,35 @@ _TIME = re.compile(
 _BLANKS = " \t\n\x0b\f\r"
 _BOMS_OF_UTF16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 
-_TIMES = ("collected_at", "snapshot_time")
+#: The fields that are times, as they stand in a line.
+_TIMES = {"collected_at": b'"collected_at"', "snapshot_time": b'"snapshot_time"'}
 _NUMBERS = ("broker_id", "error_code")
+
+#: The bytes that a memory may hold, and those of an entry beside what its maker counts.
+MEMORY_BYTES = 32 << 20
+ENTRY_BYTES = 500
+
+
+class Cache(dict[_Key, _Value]):
+    """A dict that forgets all of its entries when it is full.
+
+    All, and not the oldest: what repeats itself is soon there again, and no entry costs more than
+    in a plain dict.
+    """
+
+    def __init__(self, most_bytes: int = MEMORY_BYTES) -> None:
+        super().__init__()
+        self._most_bytes = most_bytes
+        self._bytes = 0
+
+    def remember(self, key: _Key, value: _Value, size: int) -> _Value:
+        """Keeps the value, of about ``size`` bytes with its key, and gives it back."""
+        self._bytes += size + ENTRY_BYTES
+        if self._bytes > self._most_bytes:
+            self.clear()
+            self._bytes = size + ENTRY_BYTES
+        self[key] = value
+        return value
 
 
 class RefusedLine(NamedTuple):
@@ -94,7 +134,8 @@ class _Meaning(NamedTuple):
     understood: list[int]
 
     def at(self, times: _LineTimes, order: int) -> list[Statement]:
-        """The statements of the line."""
+        """The statements of the line, which is understood with this."""
+        self.understood[0] += 1
         return [
             Statement(self.kind, self.cluster, subject, *times, order, self.source, content)
             for subject, content in self.contents
@@ -134,27 +175,16 @@ class StatementReader:
         group (a log line of something else, a heartbeat of a producer) has none, nor has one of a
         kind that is not in ``KINDS``.
         """
-        timeless = without_times(line)
-        found = None if timeless is None else self._again(timeless, order)
-        return self._anew(line, timeless, order) if found is None else found
-
-    def _again(self, line: Timeless, order: int) -> list[Statement] | RefusedLine | None:
-        """The statements of a line that came before with other times; None where none did."""
-        meaning = self._meanings.get(line.rest)
-        if meaning is None:
-            return None
-        collected_at, snapshot_time = _instant_of(line.collected_at), _instant(line.snapshot_time)
-        if collected_at is None or (snapshot_time is None and line.snapshot_time is not None):
-            return None
-        times = snapshot_time, collected_at
-        if self._impossible(meaning.kind, times) is not None:
-            return None
-        meaning.understood[0] += 1
-        return meaning.at(times, order)
-
-    def _anew(
-        self, line: bytes, timeless: Timeless | None, order: int
-    ) -> list[Statement] | RefusedLine:
+        rest, given = without_times(line)
+        # The meaning of a line that came before with other times.
+        meaning = self._meanings.get(rest)
+        if meaning is not None:
+            collected_at, snapshot_time = map(_instant, map(given.get, _TIMES))
+            is_time = snapshot_time is not None or "snapshot_time" not in given
+            if collected_at is not None and is_time:
+                times = snapshot_time, collected_at
+                if self._impossible(meaning.kind, times) is None:
+                    return meaning.at(times, order)
         if _is_utf16(line):
             return RefusedLine("expected UTF-8 text, came UTF-16")
         try:
@@ -173,10 +203,8 @@ class StatementReader:
             meaning, times = self._read(envelope)
         except LineError as error:
             return _refused(error, sender_of(envelope), order)
-        meaning.understood[0] += 1
-        comes_again = LINES[meaning.kind].comes_again
-        if comes_again and timeless is not None and timeless.has_its_times(envelope):
-            self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
+        if LINES[meaning.kind].comes_again and _are_its_times(given, rest, envelope):
+            self._meanings.remember(rest, meaning, len(rest))
         return meaning.at(times, order)
 
     def _read(self, envelope: dict[str, Any]) -> tuple[_Meaning, _LineTimes]:
@@ -207,21 +235,22 @@ class StatementReader:
             message = read.message if source.error_message is None else source.error_message
             source = self._same(source._replace(error_code=code, error_message=message))
         contents = read.contents if source.error_code is None else _NOTHING.contents
-        if name not in KINDS:
-            contents = tuple(each for each in contents if each[1] is not None)
-        of_subjects = [(subject or group or "", content) for group, content in contents]
-        understood = self._tally((name, who), envelope)
-        return _Meaning(name, cluster, source, tuple(of_subjects), understood), times
+        of_subjects = tuple(
+            (subject or group or "", content)
+            for group, content in contents
+            if name in KINDS or content is not None
+        )
+        return _Meaning(name, cluster, source, of_subjects, self._tally(name, who, envelope)), times
 
-    def _tally(self, key: tuple[str, _Who], envelope: dict[str, Any]) -> list[int]:
-        """The number of lines of the sender that were understood; ``key``: it and more."""
-        tally = self._tallies.get(key)
+    def _tally(self, kind: str, who: _Who, envelope: dict[str, Any]) -> list[int]:
+        """The number of lines of the sender that were understood."""
+        tally = self._tallies.get((kind, who))
         if tally is None:
             sender = sender_of(envelope)
             if len(self.understood) >= MOST_SENDERS and sender not in self.understood:
                 sender = OTHERS
             tally = self.understood.setdefault(sender, [0])
-            self._tallies.remember(key, tally, 0)
+            self._tallies.remember((kind, who), tally, 0)
         return tally
 
     def _impossible(self, kind: str, times: _LineTimes) -> LineError | None:
@@ -243,8 +272,8 @@ class StatementReader:
     def _body(self, kind: str, body: str) -> ParsedBody:
         read = read_body(kind, body)
         for group, content in read.contents:
-            check_names([("a consumer group", group)], self._bounds)
-            check_content(content, len(body), self._bounds)
+            _check_names([("a consumer group", group)], self._bounds)
+            _check_content(content, len(body), self._bounds)
         if not LINES[kind].comes_again:
             return read
         # A broker prints its set in another order each time, and a subscription's version changes
@@ -252,10 +281,10 @@ class StatementReader:
         contents = tuple((group, self._same(it, len(body))) for group, it in read.contents)
         return read._replace(contents=contents)
 
-    def _same(self, value: Value, size: int | None = None) -> Value:
+    def _same(self, value: _Value, size: int | None = None) -> _Value:
         """The equal value of its type that came before, else this one; of about so many bytes."""
         key = (type(value), value)
-        same: Value | None = self._values.get(key)
+        same: _Value | None = self._values.get(key)
         if same is None:
             size = len(repr(value)) if size is None else size
             same = self._values.remember(key, value, size)
@@ -286,6 +315,39 @@ def _no_kind(name: Any) -> str:
     return f"{reason}: did you mean {' or '.join(near)}?" if near else reason
 
 
+# ------------------------------------------------------------------ envelopes
+
+
+def without_times(line: bytes) -> tuple[bytes, dict[str, str]]:
+    """The line without the values of its times, and these by name.
+
+    >>> without_times(b'{"collected_at":"2026-01-05T00:00:00Z","kind":"heartbeat"}')
+    (b'{"collected_at":"","kind":"heartbeat"}', {'collected_at': '2026-01-05T00:00:00Z'})
+    """
+    times = {}
+    for name, key in _TIMES.items():
+        place = line.find(key)
+        start = line.find(b'"', place + len(key)) + 1 if place >= 0 else 0
+        end = line.find(b'"', start) if start else -1
+        if end >= 0:
+            times[name] = line[start:end].decode("ascii", "replace")
+            line = line[:start] + line[end:]
+    return line, times
+
+
+def _are_its_times(times: Mapping[str, str], rest: bytes, envelope: dict[str, Any]) -> bool:
+    """True if these times are those of the envelope: without them the line differs in them alone.
+    They could be of an object in it, or of a key that comes twice.
+    """
+    if "collected_at" not in times:
+        return False
+    try:
+        without = parse_json(rest.decode().removeprefix("\ufeff"))
+    except ValueError:  # it was not a whole text that was left out
+        return False
+    return bool(without == envelope | dict.fromkeys(times, ""))
+
+
 def _fields(kind: LineKind, envelope: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     """The fields of an envelope, each None where it is not what it should be.
 
@@ -294,8 +356,10 @@ def _fields(kind: LineKind, envelope: dict[str, Any], bounds: Bounds) -> dict[st
     fields = {name: _value(name, envelope.get(name)) for name in kind.fields}
     for name in ("cluster", "collected_at", *kind.required):
         if fields[name] in (None, ""):
-            raise LineError(expected(f"{name} to be {_demand(name)}", as_text(envelope.get(name))))
-    check_names(((name, it) for name, it in fields.items() if isinstance(it, str)), bounds)
+            demand = "an integer" if name in _NUMBERS else "a text that is not empty"
+            demand = "a time as ISO 8601 with zone" if name in _TIMES else demand
+            raise LineError(expected(f"{name} to be {demand}", as_text(envelope.get(name))))
+    _check_names(((name, it) for name, it in fields.items() if isinstance(it, str)), bounds)
     code = envelope.get("error_code")
     if code is not None and fields["error_code"] is None:
         raise LineError(expected("error_code to be an integer", as_text(code)))
@@ -311,16 +375,10 @@ def _who(kind: LineKind, fields: dict[str, Any], envelope: dict[str, Any]) -> _W
     return fields["cluster"], fields[kind.subject] if kind.subject else None, source
 
 
-def _demand(name: str) -> str:
-    if name in _NUMBERS:
-        return "an integer"
-    return "a time as ISO 8601 with zone" if name in _TIMES else "a text that is not empty"
-
-
 def _value(name: str, raw: Any) -> Any:
     """A field's value; None where it is not what the field should be."""
     if name in _TIMES:
-        return _instant(raw)
+        return _instant(raw) if isinstance(raw, str) else None
     if name not in _NUMBERS:
         return as_text(raw)
     # An integer of at most 18 digits, or the text of one.
@@ -329,14 +387,10 @@ def _value(name: str, raw: Any) -> Any:
     return number if is_code or name != "error_code" else None
 
 
-def _instant(raw: Any) -> int | None:
-    """A time as ISO 8601 in microseconds; one without a zone could be any."""
-    return _instant_of(raw) if isinstance(raw, str) else None
-
-
 @lru_cache(maxsize=10_000)  # a round's time comes with each of its lines
-def _instant_of(text: str) -> int | None:
-    if _TIME.fullmatch(text) is None:
+def _instant(text: str | None) -> Instant | None:
+    """A time as ISO 8601 in microseconds; one without a zone could be any."""
+    if text is None or _TIME.fullmatch(text) is None:
         return None
     try:
         time = datetime.fromisoformat(text)
@@ -357,3 +411,72 @@ def _is_utf16(line: bytes) -> bool:
     # A crash of the machine leaves many NULs in a row.
     is_spread = nul_bytes * 3 > len(line) and bytes(2) not in line
     return is_spread or (nul_bytes > 0 and line.startswith(_BOMS_OF_UTF16))
+
+
+# ------------------------------------------------------------------ bounds
+
+#: The thing that each field names, in whatever content.
+_NAMES = {
+    "strategy": "a strategy's name",
+    "topic": "a topic",
+    "client_id": "a client id",
+    "client_addr": "a client's address",
+    "broker_name": "a broker's name",
+    "zone_name": "a zone's name",
+    "client_version": "a client's version",
+}
+#: The fields that have contents themselves.
+_PARTS = ("connections", "brokers", "offsets", "queues")
+
+
+def _check_names(names: Iterable[tuple[str, str | None]], bounds: Bounds) -> None:
+    """Raises BoundError for the first name that is too long, by what it names."""
+    for what, name in names:
+        if name is not None and len(name) > bounds.name_length:
+            problem = beyond("name_length", bounds.name_length, f"characters in {what}", len(name))
+            raise BoundError(f"{problem}: '{name[:60]}...'")
+
+
+def _check_content(content: Content, size: int, bounds: Bounds) -> None:
+    """Raises BoundError where a content of a body of ``size`` characters exceeds a bound.
+
+    >>> from .statement import RouteEntry
+    >>> broker = RouteEntry("b", (0,), 6, 100_000, 4, None)
+    >>> _check_content(Route((broker,) * 100), 15_000, Bounds())
+    ... # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    jobs.dumps.values.BoundError: expected at most 100,000 queues of a topic (bounds.top...
+    """
+    for bound, what, came in _sizes(content):
+        if came > (most := getattr(bounds, bound)):
+            raise BoundError(beyond(bound, most, what, came))
+    if size > bounds.name_length:  # a short body has no long name
+        _check_names(_names(content), bounds)
+
+
+def _sizes(content: Content) -> Iterator[tuple[str, str, int]]:
+    """The bounded sizes of a content: the bound, what is counted, and the number."""
+    if isinstance(content, Connections):
+        yield "group_members", "connections in a broker's list of a group", len(content.connections)
+    topics = getattr(content, "subscriptions", None) or ()
+    yield "group_topics", "topics that a group subscribes to", len(topics)
+    if isinstance(content, Route):
+        yield "route_brokers", "brokers in a topic's route", len(content.brokers)
+        # Queues that are written and not read count too.
+        queues = (max(entry.read_queue_nums, entry.write_queue_nums) for entry in content.brokers)
+        yield "topic_queues", "queues of a topic", sum(queues)
+
+
+def _names(content: Any) -> Iterator[tuple[str, str | None]]:
+    for field, value in zip(content._fields, content, strict=True):
+        if field in _NAMES:
+            yield _NAMES[field], value
+        elif field == "subscriptions":
+            yield from (("a topic", topic) for topic, _, _ in value or ())
+        elif field == "broker_addrs":
+            yield from (("a broker's address", address) for address in value or ())
+        elif field == "queues" and isinstance(content, LogLine):
+            yield from (("a name in a queue", name) for queue in value for name in queue[:2])
+        elif field in _PARTS:
+            for part in value or ():
+                yield from _names(part)

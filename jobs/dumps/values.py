@@ -7,8 +7,13 @@ print names of digits as numbers. Other fields may hold what they like.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
+
+from rebalance_core.state import BROADCASTING, CLUSTERING
+
+from ..declared.instants import Instant
+from .statement import Subscriptions
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
@@ -100,3 +105,49 @@ def as_integer(value: Any, bits: int) -> int | None:
 def integers(fields: Fields, bits: int, *names: str) -> list[int | None]:
     """The integers of these names."""
     return [as_integer(fields.get(name), bits) for name in names]
+
+
+def needed(body: Fields, name: str) -> Any:
+    """A field without which a body is none of its class."""
+    if body.get(name) is None:
+        raise WrongTypeError
+    return body[name]
+
+
+_YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
+
+
+def instant_of_millis(millis: int | None) -> Instant | None:
+    """The instant; None beyond the years 1 to 9999, which no table can hold."""
+    return millis * 1000 if millis is not None and _YEAR_1 <= millis < _YEAR_10000 else None
+
+
+#: The values of enums of RocketMQ, by their fields.
+ENUMS = {
+    "consumeFromWhere": tuple(
+        f"CONSUME_FROM_{where}" for where in ("LAST_OFFSET", "FIRST_OFFSET", "TIMESTAMP")
+    ),
+    "consumeType": ("CONSUME_PASSIVELY", "CONSUME_ACTIVELY", "CONSUME_POP"),
+    "messageModel": (CLUSTERING, BROADCASTING),
+}
+
+
+def known(name: str, text: str | None) -> str | None:
+    """The value that a client gives of itself, in words of its SDK; None where none knows it."""
+    return text if text in ENUMS[name] else None
+
+
+def as_subscriptions(data: Iterable[Fields]) -> Subscriptions:
+    """SubscriptionData: sorted, each once; what has no topic is none.
+
+    ``subVersion`` is left out: it changes at every rebalance, whatever is consumed.
+    """
+    distinct = set()
+    for fields in data:
+        topic = as_text(fields.get("topic"))
+        if topic is not None:
+            kind = as_text(fields.get("expressionType"))
+            kind = "TAG" if kind is None else kind
+            expression = as_text(fields.get("subString"))
+            distinct.add((topic, kind, "*" if expression is None else expression))
+    return tuple(sorted(distinct))

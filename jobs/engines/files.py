@@ -193,7 +193,7 @@ def _children(folder: str, pattern: str, is_last: bool) -> list[str]:
         with os.scandir(folder) as listing:
             children = {child.name: child for child in listing}
         # A child of another name is not asked what it is: it does no harm.
-        named = [children[each] for each in names_like(children, pattern) if each != _OF_A_DISK]
+        named = [children[name] for name in names_like(children, pattern) if name != _OF_A_DISK]
         return [child.path for child in named if is_last or _is_folder(child)]
     except ValueError:
         return []

@@ -138,18 +138,17 @@ class TableReading:
             self._file, self._refused = file, 0
             for batch in read(source, columns, rows_at_a_time):
                 found = list(breaches(self._table, batch))
-                size = _size(batch)
                 self.rows += _by_cluster(batch)
-                refused = _any(size, found)
+                out = refused = _broken(batch, found)
                 if found:
                     self._refuse(batch, found, refused)
-                kept, out = batch, refused
                 if statement:
+                    out = _broken(batch, (breach for breach in found if breach.column in statement))
                     batch[IS_LOST] = pa.array(refused)
-                    out = _any(size, [breach for breach in found if breach.column in statement])
                 out = self._without_ahead(batch, out)
+                kept = batch
                 if out.any():
-                    kept = {name: each.filter(pa.array(~out)) for name, each in batch.items()}
+                    kept = {name: rows.filter(pa.array(~out)) for name, rows in batch.items()}
                 if _size(kept):
                     yield kept
             if (more := self._refused - self._most) > 0:
@@ -162,7 +161,7 @@ class TableReading:
         """The rows that are left out, with those of the future, which are counted."""
         if self._future is None or "snapshot_time" not in batch:
             return out
-        times = int64(micros(batch["snapshot_time"]), NO_NUMBER)
+        times = int64(batch["snapshot_time"], NO_NUMBER)
         ahead = (times >= self._future) & ~out
         if not ahead.any():
             return out
@@ -172,8 +171,7 @@ class TableReading:
             came = RowsAhead(len(of_cluster), int(min(of_cluster)), int(max(of_cluster)))
             self.ahead[cluster] = came.and_also(self.ahead.get(cluster))
             self.rows[cluster or ""] -= len(of_cluster)
-        mask: Mask = out | ahead
-        return mask
+        return np.logical_or(out, ahead)
 
     def take_refused(self) -> Rows:
         """The rows of the quarantine that came since the last time."""
@@ -221,16 +219,15 @@ def _by_cluster(batch: Batch) -> Counter[str]:
     if "cluster" not in batch:
         return Counter({"": _size(batch)})
     counted = pc.value_counts(text(batch["cluster"]).fill_null(""))
-    values, counts = (each.to_pylist() for each in counted.flatten())
-    return Counter(dict(zip(values, counts, strict=True)))
+    return Counter({count["values"]: count["counts"] for count in counted.to_pylist()})
 
 
 def _size(batch: Batch) -> int:
     return len(next(iter(batch.values())))
 
 
-def _any(size: int, found: Iterable[Breach]) -> Mask:
-    rows = np.zeros(size, np.bool_)
+def _broken(batch: Batch, found: Iterable[Breach]) -> Mask:
+    rows = np.zeros(_size(batch), np.bool_)
     for breach in found:
         rows |= breach.rows
     return rows
@@ -311,9 +308,8 @@ def _plain(column: Array) -> Array:
 
 
 def _has_queues(routes: Batch) -> Array:
-    return pc.or_(
-        pc.greater(routes["read_queue_nums"], 0), pc.greater(routes["write_queue_nums"], 0)
-    )
+    reads, writes = routes["read_queue_nums"], routes["write_queue_nums"]
+    return pc.or_(pc.greater(reads, 0), pc.greater(writes, 0))
 
 
 def _is_of_a_round(states: Batch) -> Array:
@@ -323,8 +319,16 @@ def _is_of_a_round(states: Batch) -> Array:
 #: Columns that may be null in some rows: by table the column, what is expected in the others, and
 #: which those are.
 _NEVER_NULL: Mapping[str, tuple[str, str, Callable[[Batch], Array]]] = {
-    TOPIC_ROUTES.name: ("broker_name", "the name of the broker that has the queues", _has_queues),
-    CLIENT_STATES.name: ("snapshot_time", "the round, as of all but a log line", _is_of_a_round),
+    TOPIC_ROUTES.name: (
+        "broker_name",
+        "the name of the broker that has the queues",
+        _has_queues,
+    ),
+    CLIENT_STATES.name: (
+        "snapshot_time",
+        "the round, as of all but a log line",
+        _is_of_a_round,
+    ),
 }
 _VALUES = {
     table.name: [(column, values_of(column)) for column in table.schema]

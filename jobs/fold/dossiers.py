@@ -13,6 +13,7 @@ import numpy as np
 from rebalance_core.message_queue import DLQ_PREFIX, RETRY_PREFIX, is_retry_topic
 from rebalance_core.state import MASTER_ID, PERM_WRITE, POP, PULL, RouteBroker
 
+from .. import schemas
 from ..declared.contents import MEMBER_FACTS, PULLS, ROUTE_FACTS, content_id, record_text
 from ..declared.dossier import (
     ClientRun,
@@ -25,24 +26,13 @@ from ..declared.dossier import (
     RouteRun,
 )
 from ..declared.instants import Instant
-from ..schemas import (
-    ANSWERED,
-    CONFIGURED,
-    CONSUME_DISABLED,
-    NO_ANSWER,
-    NO_OFFSETS,
-    REQUEST_MODE,
-    RUNNING_INFO,
-)
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
 from .runs import (
     GROUP_KEY,
     OF_BROKERS,
     OFFSET_RUNS,
     REFUSED,
-    Contents,
     Record,
-    Records,
     Runs,
     is_whole,
 )
@@ -75,7 +65,7 @@ def topics_of(records: Iterable[Record]) -> list[str]:
     # Equal subscriptions are one object as a rule, and to compare them takes longer.
     distinct = {id(record[_SUBSCRIPTIONS]): record[_SUBSCRIPTIONS] for record in records}
     every = chain.from_iterable(of_member or () for of_member in distinct.values())
-    return sorted({each[0] for each in every if each is not None} - {None})
+    return sorted({topic for topic, *_ in filter(None, every)} - {None})
 
 
 #: The facts of a route that decide who takes what.
@@ -97,27 +87,15 @@ def _routed(records: Iterable[Record]) -> Iterator[RoutedAddress]:
                 yield RoutedAddress((name, broker_id), addr, may_act)
 
 
-def addressed(records: Iterable[Record]) -> tuple[str, ...]:
-    """The names of a route's brokers that a client can ask: those with an address."""
-    return tuple(
-        route_broker.broker_name
-        for route_broker in route_brokers(records)
-        if route_broker.has_address
-    )
-
-
 def broker_ids(records: Iterable[Record]) -> tuple[tuple[str, tuple[int, ...] | None], ...]:
     """The names of a route's brokers and the ids with an address; None: these are not known."""
-    return tuple(
-        (route_broker.broker_name, route_broker.broker_ids)
-        for route_broker in route_brokers(records)
-    )
+    return tuple((broker.broker_name, broker.broker_ids) for broker in route_brokers(records))
 
 
-def connections(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def connections(records: Sequence[Record]) -> ListedMembers:
     """The client ids of a list's members, and their addresses."""
     client_ids, addrs = (map(itemgetter(fact), records) for fact in (_CLIENT_ID, _CLIENT_ADDR))
-    return tuple(client_ids), tuple(addrs)
+    return ListedMembers(tuple(client_ids), tuple(addrs))
 
 
 def subscribers(
@@ -150,7 +128,7 @@ def offset_topics(offsets: Rows) -> dict[ClusterGroup, set[str]]:
 
 def assigned_topics(clients: Rows) -> dict[ClusterGroup, set[str]]:
     """The topics of the queues that members of each group took by ``assign()``."""
-    is_answer = pc.equal(clients["source"], RUNNING_INFO)
+    is_answer = pc.equal(clients["source"], schemas.RUNNING_INFO)
     pulling = clients.filter(pc.and_(is_answer, pc.equal(clients["consume_type"], PULLS)))
     rows = pulling.take(pc.list_parent_indices(pulling["queues"])).select(GROUP_KEY)
     topics = pc.struct_field(pc.list_flatten(pulling["queues"]), "topic")
@@ -166,17 +144,19 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     dossiers = _Dossiers()
     list_ids: dict[ClusterGroup, set[str]] = defaultdict(set)
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
+    lists = {id_: records for id_, records in runs.lists.records.items() if is_whole(records)}
     for (cluster, name, *broker, addr, _, _, outcome, list_id), times in _polled(runs.lists.runs):
         dossier = dossiers[cluster, name]
         list_ids[cluster, name] |= {list_id} - {None}
-        members = _whole(runs.lists, list_id)
-        answer = NO_ANSWER if members is None else list_id
+        # None: the list did not come, or not whole.
+        members = lists.get(list_id)
+        answer = schemas.NO_ANSWER if members is None else list_id
         if list_id is None:
-            answer = ANSWERED if outcome == REFUSED else outcome
+            answer = schemas.ANSWERED if outcome == REFUSED else outcome
         dossier.polls.append(PollRun(tuple(broker), answer, *times, addr))
         if members is not None:
             dossier.list_topics[list_id] = topics[list_id]
-            dossier.list_members[list_id] = partial(_members, members)
+            dossier.list_members[list_id] = partial(connections, members)
             dossier.list_records[list_id] = members
     subscribed = subscribers(
         list_ids, topics, offset_topics(runs.offsets), assigned_topics(runs.clients)
@@ -210,21 +190,11 @@ def _deciding_id(records: Iterable[Record]) -> str:
     return content_id(record_text(facts, record[:_DECIDING]) for record in records)
 
 
-def _whole(lists: Contents, list_id: str | None) -> Records | None:
-    """The records of a list; None: it did not come, or not whole."""
-    records = None if list_id is None else lists.records.get(list_id)
-    return records if records is not None and is_whole(records) else None
-
-
 class _Dossiers(dict[ClusterGroup, Dossier]):
     """Dossiers by group, made as they are asked for."""
 
     def __missing__(self, group: ClusterGroup) -> Dossier:
         return self.setdefault(group, Dossier(*group))
-
-
-def _members(records: Records) -> ListedMembers:
-    return ListedMembers(*connections(records))
 
 
 def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTimes]]]:
@@ -248,7 +218,7 @@ def _parts(lists: Array) -> Iterator[slice]:
 
 
 def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
-    if values["source"] == REQUEST_MODE:
+    if values["source"] == schemas.REQUEST_MODE:
         # POP where some broker reported it at some time of the window, else PULL. The mode is
         # changed on one broker after the other, and clients follow at different times: while a
         # queue may be shared, that several clients take it is not a fault.
@@ -256,25 +226,25 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         dossier.request_modes[values["topic"]] = before if values["client_rebalance"] else POP
         return
     broker_name, begins = values.pop("broker_name"), values.pop("consume_from_where")
-    if values["source"] == CONSUME_DISABLED:
+    if values["source"] == schemas.CONSUME_DISABLED:
         read_at = {*dossier.consume_disabled.get(broker_name, ()), *values["times"]} - {None}
         dossier.consume_disabled[broker_name] = tuple(sorted(read_at))
         return
-    if values["source"] == NO_OFFSETS:
+    if values["source"] == schemas.NO_OFFSETS:
         of_broker = dossier.without_offsets.setdefault(broker_name, {})
         for time in {*values["times"]} - {None}:
             of_broker[time] = max(begins or "", of_broker.get(time) or "") or None
         return
     if values["source"] in OF_BROKERS:
-        said = dict.fromkeys(values["times"], values["source"] == CONFIGURED)
+        said = dict.fromkeys(values["times"], values["source"] == schemas.CONFIGURED)
         dossier.configured.setdefault(broker_name, {}).update(said)
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
     in_order = sorted(times, key=lambda time: (time[0] is not None, time[0] or 0, time[1]))
     held = queues and tuple(
-        ReportedQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
-        for each, activity in zip_longest(queues, activities or ())
+        ReportedQueue(**{**queue, "dropped": bool(queue["dropped"]), "activity": activity})
+        for queue, activity in zip_longest(queues, activities or ())
     )
     dossier.clients.append(
         ClientRun(**values, queues=() if queues == [] else held, times=tuple(in_order))

@@ -23,7 +23,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +43,8 @@ from ..schemas import (
     TIMESTAMP,
 )
 from ..texts.shown import visible
-from .numbers import NO_NUMBER, Array, Numbers, Rows, int64, key_numbers, micros, pc, segments
-from .polled import BROKER
+from .facts import BROKER
+from .numbers import NO_NUMBER, Array, Numbers, Rows, int64, key_numbers, pc, segments
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -76,8 +76,8 @@ ClusterBroker = tuple[str, str, int]
 class TimeSpan(NamedTuple):
     """A time, with both its ends."""
 
-    since: Instant
-    until: Instant
+    first_seen: Instant
+    last_seen: Instant
 
 
 class Recurrence(NamedTuple):
@@ -127,9 +127,9 @@ class HeartbeatRounds:
         InputError where connections send their heartbeats more seldom than a broker waits for them.
         """
         expiry = expiry_seconds * SECOND
-        spans = [span for of_broker in streams.values() for span in of_broker]
+        spans = list(chain.from_iterable(streams.values()))
         # Of times in a wrong unit no two of a connection lie near enough to be measured.
-        short = sum(span.until - span.since <= expiry for span in spans)
+        short = sum(span.last_seen - span.first_seen <= expiry for span in spans)
         is_apart = len(spans) > 2 * len(streams) and 2 * short > len(spans)
         is_rare = recurrence.within == 0 and is_apart
         is_late = recurrence.lasts > expiry and recurrence.beyond >= max(recurrence.within, 1)
@@ -147,15 +147,14 @@ class HeartbeatRounds:
         without = sorted(
             cluster
             for cluster, asked in made.asked.items()
-            if not any(time_span.since <= time_span.until for time_span in asked)
+            if all(span.first_seen > span.last_seen for span in asked)
         )
         if without and len(without) == len(made.asked):
-            last = max(time_span.until for time_span in spans) - min(
-                time_span.since for time_span in spans
-            )
+            first, last = min(spans).first_seen, max(span.last_seen for span in spans)
             raise InputError(
                 f"heartbeats: expected some rounds of round_seconds = {round_seconds}, came none: "
-                f"the heartbeats last {last // SECOND} s, and the first {warm_up // SECOND} s of "
+                f"the heartbeats last {(last - first) // SECOND} s, and the first "
+                f"{warm_up // SECOND} s of "
                 "them do not show every member yet. Give more of them, or a smaller round_seconds"
             )
         if without:
@@ -182,16 +181,15 @@ class HeartbeatRounds:
         """The rounds of a span of a cluster: as long as all those brokers send that begin, and
         end, together, for none does so at the same moment.
         """
-        begins = (s.since for s in spans if 0 <= s.since - whole.since <= self.expiry)
-        ends = (s.until for s in spans if 0 <= whole.until - s.until <= self.expiry)
+        first, last, reach = whole.first_seen, whole.last_seen, self.expiry
+        begins = (s.first_seen for s in spans if 0 <= s.first_seen - first <= reach)
+        ends = (s.last_seen for s in spans if 0 <= last - s.last_seen <= reach)
         return self._rounds_in(max(begins) + self.warm_up, min(ends))
 
     def answered(self, broker: ClusterBroker) -> list[TimeSpan]:
         """The spans in which the broker answered, from round to round."""
         return [
-            self._rounds_in(
-                max(known.since + self.warm_up, asked.since), min(known.until, asked.until)
-            )
+            self._rounds_in(max(known[0] + self.warm_up, asked[0]), min(known[1], asked[1]))
             for asked in self.asked.get(broker[0], ())
             for known in self.streams.get(broker, ())
         ]
@@ -205,7 +203,7 @@ class HeartbeatRounds:
 
     def times(self, spans: Iterable[TimeSpan]) -> Numbers:
         """All rounds of the spans."""
-        every = [np.arange(span.since, span.until + 1, self.length) for span in spans]
+        every = [np.arange(span.first_seen, span.last_seen + 1, self.length) for span in spans]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *every]))
 
 
@@ -213,7 +211,7 @@ def merged(spans: Iterable[TimeSpan], apart: Instant) -> list[TimeSpan]:
     """The spans in time, as one where they are no further apart than that.
 
     >>> merged([TimeSpan(7, 8), TimeSpan(0, 3), TimeSpan(4, 5)], 1)
-    [TimeSpan(since=0, until=5), TimeSpan(since=7, until=8)]
+    [TimeSpan(first_seen=0, last_seen=5), TimeSpan(first_seen=7, last_seen=8)]
     """
     begins, ends = np.array(sorted(spans), np.int64).reshape(-1, 2).T
     return _spans(begins, np.maximum.accumulate(ends), apart)
@@ -247,17 +245,13 @@ def as_rounds(
 def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> HeartbeatRounds:
     """The rounds that a table of events allows. InputError: see ``HeartbeatRounds.of``."""
     times, rows = _with_times(heartbeats)
-    brokers = _keys(rows, BROKER)
-    # By broker and time.
-    order = np.lexsort([times, *brokers])
-    starts = segments([broker[order] for broker in brokers], len(order))
     apart = expiry_seconds * SECOND
     streams: dict[ClusterBroker, list[TimeSpan]] = {}
-    for start, end in pairwise([*starts.tolist(), len(order)]):
-        of_broker = times[order[start:end]]
-        streams[broker_of(rows, int(order[start]))] = _spans(of_broker, of_broker, apart)
+    for places in _equal_keys([times, *_keys(rows, BROKER)], but=1):
+        of_broker = times[places]
+        streams[broker_of(rows, int(places[0]))] = _spans(of_broker, of_broker, apart)
     measured = measured_around(int(np.median(times)) if times.size else 0)
-    within = (times >= measured.since) & (times <= measured.until)
+    within = (times >= measured.first_seen) & (times <= measured.last_seen)
     recurrence = _recurrence([key[within] for key in _keys(rows, CONNECTION)], times[within], apart)
     return HeartbeatRounds.of(round_seconds, expiry_seconds, streams, recurrence)
 
@@ -288,15 +282,7 @@ def _recurrence(keys: Sequence[Numbers], times: Numbers, expiry: Instant) -> Rec
 def _with_times(rows: pa.Table) -> tuple[Numbers, Rows]:
     """The rows that have a time, and these."""
     rows = rows.filter(pc.is_valid(rows["snapshot_time"])).combine_chunks()
-    return int64(micros(rows["snapshot_time"])), rows
-
-
-def _heard(rows: Rows, times: Numbers) -> Numbers:
-    """The times of the last heartbeats, where the rows have them; else those of the rows."""
-    if "last_heartbeat_at" not in rows.column_names:
-        return times
-    heard = int64(micros(_column(rows, "last_heartbeat_at")), NO_NUMBER)
-    return np.where(heard == NO_NUMBER, times, heard)
+    return int64(rows["snapshot_time"]), rows
 
 
 def _keys(rows: Rows, names: Sequence[str]) -> list[Numbers]:
@@ -312,7 +298,7 @@ def _column(rows: Rows, name: str) -> Array:
 
 def broker_of(rows: Rows, place: int) -> ClusterBroker:
     """The broker of a row."""
-    cluster, name, id_ = (rows[each][place].as_py() for each in BROKER)
+    cluster, name, id_ = (rows[column][place].as_py() for column in BROKER)
     return cluster, name, id_
 
 
@@ -353,19 +339,22 @@ def listed(
     keys = _keys(rows, CONNECTION)
     order = np.lexsort([times, *keys[::-1]])
     in_order = times[order]
-    # A row of a list may say that its member was last heard long before: it is in the list until
-    # the next one comes.
-    heard = np.minimum(_heard(rows, times)[order], in_order)
+    heard = in_order
+    if "last_heartbeat_at" in rows.column_names:
+        # A row of a list may say that its member was last heard long before: it is in the list
+        # until the next one comes.
+        last = int64(_column(rows, "last_heartbeat_at"), NO_NUMBER)
+        heard = np.minimum(np.where(last == NO_NUMBER, times, last)[order], in_order)
     since = rounds.after(in_order)
     until = np.maximum(heard + rounds.expiry, in_order + rounds.warm_up)
     starts = segments([key[order] for key in keys], len(order))
-    is_last = np.zeros(len(order), np.bool_)
-    is_last[[*(starts[1:] - 1), *([-1] if len(order) else [])]] = True
+    # Each but the last of a connection holds until the next one comes.
     following = np.append(in_order[1:], 0) - 1
-    until = np.where(is_last, until, np.minimum(until, following))
+    following[[*(starts[1:] - 1), *([-1] if len(order) else [])]] = _FOREVER
+    until = np.minimum(until, following)
     if within is not None:
-        since = np.maximum(since, rounds.after(within.since))
-        until = np.minimum(until, within.until - 1)
+        since = np.maximum(since, rounds.after(within.first_seen))
+        until = np.minimum(until, within.last_seen - 1)
     number = np.maximum((until - since) // rounds.length + 1, 0)
     of_row = np.repeat(np.arange(len(order)), number)
     nth = np.arange(len(of_row)) - np.repeat(np.cumsum(number) - number, number)
@@ -382,15 +371,18 @@ def listed(
 def _is_known(rows: Rows, places: Numbers, at: Numbers, rounds: HeartbeatRounds) -> Any:
     """True where the broker of the row answered in the round."""
     known = np.zeros(len(places), np.bool_)
-    keys = [key[places] for key in _keys(rows, BROKER)]
-    order = np.lexsort(keys)
-    starts = segments([key[order] for key in keys], len(order))
-    for start, end in pairwise([*starts.tolist(), len(order)]):
-        some = order[start:end]
-        broker = broker_of(rows, int(places[some[0]]))
-        for since, until in rounds.answered(broker):
-            known[some] |= (at[some] >= since) & (at[some] <= until)
+    for some in _equal_keys([key[places] for key in _keys(rows, BROKER)]):
+        for first_seen, last_seen in rounds.answered(broker_of(rows, int(places[some[0]]))):
+            known[some] |= (at[some] >= first_seen) & (at[some] <= last_seen)
     return known
+
+
+def _equal_keys(columns: Sequence[Numbers], but: int = 0) -> Iterator[Numbers]:
+    """The places of the rows of each key, in order; ``but``: so many columns are no part of it."""
+    order = np.lexsort(columns)
+    starts = segments([column[order] for column in columns[but:]], len(order))
+    for start, end in pairwise([*starts.tolist(), len(order)]):
+        yield order[start:end]
 
 
 def _at(rows: Rows, at: Numbers) -> Rows:
@@ -408,13 +400,17 @@ def _with_nulls(rows: Rows, name: str, where: Any) -> Rows:
     return rows.set_column(place, rows.schema.field(place), column)
 
 
+def _tables(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+    parts = in_parts(batches, most, lambda batch: batch.num_rows)
+    return (pa.Table.from_batches(some) for some in parts)
+
+
 def whole_parts(
     batches: Iterable[pa.RecordBatch], key: Sequence[str], most: int = _MOST_ROWS
 ) -> Iterator[pa.Table]:
     """Rows that come by a key, about so many at a time, those of a key in one part."""
     held: Rows = None
-    for some in in_parts(batches, most, lambda batch: batch.num_rows):
-        came = pa.Table.from_batches(some)
+    for came in _tables(batches, most):
         held = came if held is None else pa.concat_tables([held, came])
         last = int(segments(_keys(held, key), held.num_rows)[-1])
         if last:
@@ -431,8 +427,7 @@ def listed_in_parts(
     group some rounds at a time, with the heartbeats that still count for the next ones.
     """
     held, since = None, -_FOREVER
-    for some in in_parts(batches, most, lambda batch: batch.num_rows):
-        came = pa.Table.from_batches(some)
+    for came in _tables(batches, most):
         held = came if held is None else pa.concat_tables([held, came])
         starts = segments(_keys(held, OF_A_BROKER), held.num_rows)
         if len(starts) > 1:

@@ -1,23 +1,33 @@
 """The fold in pieces: slices of the snapshot tables -> pieces -> shards of groups.
 
-A slice becomes parts of runs, each for the shard of its group. Topics have routes, and groups
-subscribe to topics: routes are put together by topic first, and dealt to the shards of the groups
-that subscribe. What has to be known of all slices for that is small, and the driver gathers it
-(``Facts``). Any cutting of the input gives the same dossiers.
+A slice becomes parts of runs, each for the shard of its group, with the contents that they name.
+What a part lacks of a run or of a statement is in others: see ``runs``. Topics have routes, and
+groups subscribe to topics: routes are put together by topic first, and dealt to the shards of the
+groups that subscribe. What has to be known of all slices for that is small, and the driver gathers
+it (``Facts``). Any cutting of the input gives the same dossiers.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain
-from typing import TypeAlias
+from itertools import chain, islice
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from .. import schemas
 from ..config.bounds import DEFAULT_BOUNDS
-from ..declared.instants import Instant
+from ..declared.contents import (
+    MEMBER_FACTS,
+    ROUTE_FACTS,
+    chooses_queues,
+    is_expired,
+    silence_bounds,
+)
+from ..declared.instants import SECOND, Instant
 from ..engines.pieces import (
     FOR_ALL,
     Piece,
@@ -28,35 +38,47 @@ from ..engines.pieces import (
     pack_value,
     shard_of,
 )
-from ..schemas import Table
-from . import dossiers, runs_of_slices
-from .checked_rows import RefusedRows, RowsAhead, TableReading
-from .dossiers import ClusterGroup, ClusterTopic, distinct
-from .numbers import Rows, TableSource, pc
-from .polled import BROKER, BrokerPolls
+from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, LIST_REFUSED, LONG, NOT_ONLINE, STRING, Table
+from . import dossiers
+from .checked_rows import IS_LOST, TableReading
+from .dossiers import ClusterTopic
+from .facts import (
+    CLIENTS,
+    FACTS,
+    LISTED,
+    LISTS,
+    OFFSETS,
+    POLLS,
+    ROUTE_IDS,
+    ROUTED,
+    ROUTES_BY_ID,
+    Facts,
+)
+from .numbers import NO_NUMBER, Array, Batch, Rows, TableSource, int64, micros, pc, text
 from .runs import (
     CLIENT_RUNS,
-    GROUP_KEY,
+    LOST_BROKER,
+    LOST_MEMBER,
+    MOST_HELD,
+    OF_BROKERS,
     OFFSET_RUNS,
     POLL_RUNS,
+    REFUSED,
     ROUTE_RUNS,
     Contents,
+    DistinctRecords,
+    ListedRows,
     Record,
     Records,
     Runs,
     in_use,
-    is_whole,
     merge_runs,
     reunite,
+    runs_of_rows,
 )
 
-#: Kinds of pieces. Of groups: runs of lists by their rows, runs of polls, lists by their ids ...
-LISTED, POLLS, LISTS, CLIENTS, OFFSETS = "listed", "polls", "lists", "clients", "offsets"
-#: ... of topics, to be dealt: runs of routes by their rows, by their ids, and the contents ...
-ROUTED, ROUTE_IDS, ROUTES_BY_ID = "routed", "route ids", "routes by id"
-#: ... the routes that were dealt to a shard of groups, and what the driver gathers.
+#: The routes that were dealt to a shard of groups.
 ROUTES, ROUTES_DEALT = "routes", "routes dealt"
-FACTS = "facts"
 
 OF_TOPICS = (ROUTED, ROUTE_IDS, ROUTES_BY_ID)
 OF_GROUPS = (LISTED, POLLS, LISTS, CLIENTS, OFFSETS)
@@ -80,246 +102,12 @@ ShardsOf: TypeAlias = Callable[[str, str], Iterable[int]]
 _MOST_RECORDS = 500_000
 
 
-@dataclass
-class Facts:
-    """Facts of all slices that the driver has to know: which groups and topics there are, and when.
-
-    ``rounds``: by cluster the snapshots of its groups; ``brokers``, ``nameservers``: the names, and
-    the addresses, of those that were asked. ``list_ids``: by group that brokers were
-    asked about the ids of its lists; ``topics_of_lists``: by id the topics of a list's members.
-    ``offsets``: by group the topics of its offsets. ``routes_at``, ``offsets_at``: by cluster and
-    nameserver, or broker name, when it gave any.
-    """
-
-    rounds: dict[str, set[Instant]] = field(default_factory=lambda: defaultdict(set))
-    list_ids: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
-    topics_of_lists: dict[str, list[str]] = field(default_factory=dict)
-    offsets: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
-    #: The topics of the queues that the members of each group took by ``assign()``.
-    assigned: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
-    #: The rounds of each broker, by ``broker_polls``.
-    polls: BrokerPolls = field(default_factory=BrokerPolls, compare=False)
-    #: Groups of which a member was asked for its running info.
-    asked: set[ClusterGroup] = field(default_factory=set)
-    #: Rows of the future by cluster, which are in no run until then.
-    ahead: dict[str, RowsAhead] = field(default_factory=dict, compare=False)
-    #: Groups with a member without an address; of the others the least and the greatest address and
-    #: client id.
-    unaddressed: set[ClusterGroup] = field(default_factory=set)
-    spans: dict[ClusterGroup, tuple[set[str], set[str]]] = field(default_factory=dict)
-    #: Brokers that gave lists of members, with their ids; and the ids of the brokers in each route,
-    #: by its id.
-    listing: set[tuple[str, str, int]] = field(default_factory=set)
-    broker_ids: dict[str, tuple[tuple[str, tuple[int, ...] | None], ...]] = field(
-        default_factory=dict
-    )
-    brokers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    routes_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
-    offsets_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
-    #: The names of the brokers with an address in each route, by its id.
-    routed: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Groups with an answer of a broker that names no list.
-    unnamed: set[ClusterGroup] = field(default_factory=set)
-    #: The ids of each topic's routes; the ids of lists and of routes whose contents came.
-    route_ids: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
-    given: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
-    #: The rows read of each table and cluster, and those refused of each table.
-    rows: Counter[tuple[str, str]] = field(default_factory=Counter, compare=False)
-    lost: dict[str, RefusedRows] = field(default_factory=lambda: defaultdict(RefusedRows))
-
-    @classmethod
-    def of(cls, slices: "Iterable[Facts]") -> "Facts":
-        """Merges the facts of all slices."""
-        parts = list(slices)
-        whole = cls(polls=BrokerPolls.of_all(part.polls for part in parts))
-        for part in parts:
-            whole.asked |= part.asked
-            whole.unaddressed |= part.unaddressed
-            whole.listing |= part.listing
-            whole.broker_ids |= part.broker_ids
-            for group, (addresses, client_ids) in part.spans.items():
-                whole._span(group, addresses, client_ids)
-            whole.unnamed |= part.unnamed
-            whole.topics_of_lists |= part.topics_of_lists
-            whole.routed |= part.routed
-            whole.rows += part.rows
-            for cluster, rows in part.ahead.items():
-                whole.ahead[cluster] = rows.and_also(whole.ahead.get(cluster))
-            for table, lost in part.lost.items():
-                whole.lost[table].add(lost)
-            for name in (
-                *("rounds", "brokers", "nameservers", "offsets", "list_ids", "route_ids", "given"),
-                *("routes_at", "offsets_at", "assigned"),
-            ):
-                for subject, values in getattr(part, name).items():
-                    getattr(whole, name)[subject] |= values
-        return whole
-
-    @property
-    def clusters(self) -> set[str]:
-        """The clusters that were asked, or that clients reported of."""
-        keyed = (self.routes_at, self.offsets_at, dict.fromkeys(self.asked))
-        return {*self.rounds, *(cluster for each in keyed for cluster, _ in each)}
-
-    @property
-    def polled(self) -> set[ClusterGroup]:
-        """The groups about which brokers were asked."""
-        return set(self.list_ids)
-
-    def never_asked(self) -> set[tuple[str, str]]:
-        """The brokers of each cluster, in the routes of its groups' topics, that nobody asked about
-        any group: in no cluster of the same nameservers, of which a topic may have brokers as well.
-        """
-        routed: dict[str, set[str]] = defaultdict(set)
-        for cluster, topic in self.subscribers():
-            for id_ in self.route_ids.get((cluster, topic), ()):
-                routed[cluster].update(self.routed.get(id_, ()))
-        asked = {
-            (cluster, name)
-            for cluster in routed
-            for each, names in self.brokers.items()
-            if each == cluster or self.nameservers[cluster] & self.nameservers[each]
-            for name in names
-        }
-        return {(cluster, name) for cluster, names in routed.items() for name in names} - asked
-
-    def add(self, contents: Contents, of_runs: str | None, of_records: str | None) -> None:
-        """Adds a part of a slice, by the kinds of its pieces."""
-        if of_runs in (LISTED, POLLS):
-            self._add_polls(contents.runs)
-        if of_runs == POLLS:
-            self.polls.add(contents.runs)
-        if of_runs == CLIENTS:
-            is_answer = pc.equal(contents.runs["source"], schemas.RUNNING_INFO)
-            self.asked.update(distinct(contents.runs.filter(is_answer), *GROUP_KEY))
-            for group, topics in dossiers.assigned_topics(contents.runs).items():
-                self.assigned[group] |= topics
-        if of_runs in (ROUTED, ROUTE_IDS):
-            self._add_routes(contents.runs)
-        if of_runs == OFFSETS:
-            self._add_offsets(contents.runs)
-        if of_records is not None:
-            self._add_records(contents, of_records)
-        if of_runs == LISTED:
-            listed = distinct(contents.runs, "cluster", "consumer_group", "list_id")
-            for cluster, name, id_ in listed:
-                self._add_addresses((cluster, name), contents.records[id_])
-
-    def _add_routes(self, runs: Rows) -> None:
-        for cluster, address, times in _times(runs, "namesrv_addr"):
-            self.nameservers[cluster].add(address)
-            self.routes_at[cluster, address].update(times)
-        for *topic, id_ in distinct(runs, "cluster", "topic", "route_id"):
-            self.route_ids[*topic].add(id_)
-
-    def _add_offsets(self, runs: Rows) -> None:
-        for group, topics in dossiers.offset_topics(runs).items():
-            self.offsets[group] |= topics
-        for cluster, broker_name, times in _times(runs, "broker_name"):
-            self.offsets_at[cluster, broker_name].update(times)
-
-    def _add_addresses(self, group: ClusterGroup, records: Records) -> None:
-        client_ids, addresses = dossiers.connections(records)
-        if is_whole(records) and not all(addresses):
-            self.unaddressed.add(group)
-        elif records and is_whole(records):
-            self._span(group, addresses, client_ids)
-
-    def _span(
-        self, group: ClusterGroup, addresses: Iterable[str], client_ids: Iterable[str]
-    ) -> None:
-        of_addresses, of_ids = self.spans.get(group, (set[str](), set[str]()))
-        both = of_addresses.union(addresses), of_ids.union(client_ids)
-        self.spans[group] = {min(both[0]), max(both[0])}, {min(both[1]), max(both[1])}
-
-    @property
-    def indistinct(self) -> set[ClusterGroup]:
-        """The groups of which two processes with one client id look like one: members have no
-        address, or all have the same one, which no two connections have.
-        """
-        same = {
-            group
-            for group, (addresses, client_ids) in self.spans.items()
-            if len(addresses) == 1 < len(client_ids)
-        }
-        return self.unaddressed | same
-
-    def never_routed(self) -> set[tuple[str, str, int]]:
-        """The brokers that gave lists of members and are in no route, though others of the same
-        name are: no client asks them for the members.
-        """
-        routed: dict[tuple[str, str], set[int | None]] = defaultdict(set)
-        for (cluster, _), route_ids in self.route_ids.items():
-            for name, ids in chain(*(self.broker_ids.get(id_, ()) for id_ in route_ids)):
-                routed[cluster, name].update([None] if ids is None else ids)
-        return {
-            (cluster, name, id_)
-            for cluster, name, id_ in self.listing
-            if (known := routed.get((cluster, name))) and not known & {None, id_}
-        }
-
-    def _add_records(self, contents: Contents, of_records: str) -> None:
-        for *subject, id_ in distinct(
-            contents.runs, *contents.runs.column_names[:2], contents.id_name
-        ):
-            self.given[*subject].add(id_)
-        if of_records == ROUTES_BY_ID:
-            whole = {id_: each for id_, each in contents.records.items() if is_whole(each)}
-            self.routed |= {id_: dossiers.addressed(records) for id_, records in whole.items()}
-            self.broker_ids |= {id_: dossiers.broker_ids(records) for id_, records in whole.items()}
-        if of_records == LISTS:
-            for id_ in contents.records.keys() - self.topics_of_lists.keys():
-                self.topics_of_lists[id_] = dossiers.topics_of(contents.records[id_])
-
-    def _add_polls(self, runs: Rows) -> None:
-        for cluster, broker_name, times in _times(runs, "broker_name"):
-            self.rounds[cluster].update(times)
-            self.brokers[cluster].add(broker_name)
-        self.listing.update(distinct(runs.filter(runs["list_id"].is_valid()), *BROKER))
-        for *group, outcome, id_ in distinct(
-            runs, "cluster", "consumer_group", "outcome", "list_id"
-        ):
-            self.list_ids[*group].update({id_} - {None})
-            if outcome == schemas.ANSWERED and id_ is None:
-                self.unnamed.add((group[0], group[1]))
-
-    def without_content(
-        self, *, list_ids: bool
-    ) -> Iterator[tuple[str, str, ClusterTopic, str | None]]:
-        """Table, column, group or topic and value of each id whose content did not come; None: no
-        id, of an answer that brought a list. ``list_ids``: lists come by their ids.
-        """
-        for group in sorted(self.unnamed if list_ids else ()):
-            yield schemas.BROKER_POLLS.name, "list_id", group, None
-        for table, column, ids in (
-            (schemas.BROKER_POLLS.name, "list_id", self.list_ids),
-            (schemas.ROUTE_POLLS.name, "route_id", self.route_ids),
-        ):
-            for subject, of_subject in sorted(ids.items()):
-                for id_ in sorted(of_subject - self.given.get(subject, set())):
-                    yield table, column, subject, id_
-
-    def subscribers(self) -> dict[ClusterTopic, list[str]]:
-        """The groups that subscribe to each topic."""
-        return dossiers.subscribers(
-            self.list_ids, self.topics_of_lists, self.offsets, self.assigned
-        )
-
-
-def merge_facts(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """The facts of several slices as one piece: what many of them know comes once."""
-    yield pack_value(FOR_ALL, FACTS, Facts.of(all_values(pieces, FACTS)))
-
-
-def _times(runs: Rows, name: str) -> Iterator[tuple[str, str, list[Instant]]]:
-    """The snapshots of the runs of each cluster and value of another column."""
-    for cluster, value in distinct(runs, "cluster", name):
-        is_one = pc.and_(pc.equal(runs["cluster"], cluster), pc.equal(runs[name], value))
-        times = pc.list_flatten(runs.filter(is_one)["times"])
-        if pa.types.is_struct(times.type):
-            times = pc.struct_field(times, "snapshot_time")
-        yield cluster, value, pc.unique(times).to_pylist()
+_BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
+_NAMESERVER = ("cluster", "topic", "namesrv_addr")
+_POLLED = ("snapshot_time", "collected_at")
+_FIRST_COLLECTED = "first_collected_at"
+#: Two collectors may give their rounds the time of one minute.
+LEAST_AGAIN = 60 * SECOND
 
 
 @dataclass(frozen=True)
@@ -336,16 +124,11 @@ class Cutting:
 
     def tables(self) -> tuple[Table, ...]:
         """The tables that are read."""
-        lists = (
-            (schemas.BROKER_POLLS, schemas.MEMBER_LISTS)
-            if self.list_ids
-            else (schemas.HEARTBEATS, schemas.BROKER_POLLS)
-        )
-        routes = (
-            (schemas.ROUTE_POLLS, schemas.ROUTE_CONTENTS)
-            if self.route_ids
-            else (schemas.TOPIC_ROUTES,)
-        )
+        lists, routes = [schemas.HEARTBEATS, schemas.BROKER_POLLS], [schemas.TOPIC_ROUTES]
+        if self.list_ids:
+            lists = [schemas.BROKER_POLLS, schemas.MEMBER_LISTS]
+        if self.route_ids:
+            routes = [schemas.ROUTE_POLLS, schemas.ROUTE_CONTENTS]
         return (*lists, *routes, schemas.CLIENT_STATES, schemas.QUEUE_OFFSETS)
 
     def columns(self, table: Table) -> list[str]:
@@ -375,7 +158,7 @@ class Cutting:
                 for shard, runs in split(contents.runs, self._shards_of):
                     yield from pack_rows(shard, of_runs, runs)
             if of_records is not None:
-                yield from _dealt(contents, self._shards_of, of_records, given)
+                yield from _contents_for(contents, self._shards_of, of_records, given)
             facts.add(contents, of_runs, of_records)
             yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
         yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
@@ -387,19 +170,19 @@ class Cutting:
 
     def _contents(self, table: Table, rows: TableReading) -> Iterator[Contents]:
         """The contents of some rows of a table, part by part, or their runs if these name none."""
-        if table is schemas.HEARTBEATS:
-            return runs_of_slices.member_runs(rows, self.heartbeat_expiry_seconds)
-        if table is schemas.TOPIC_ROUTES:
-            return runs_of_slices.route_runs(rows)
-        if table in (schemas.MEMBER_LISTS, schemas.ROUTE_CONTENTS):
-            return runs_of_slices.contents_by_id(table, rows)
-        runs_of: Mapping[str, Callable[[TableReading], Iterator[Rows]]] = {
-            schemas.BROKER_POLLS.name: partial(runs_of_slices.poll_runs, has_ids=self.list_ids),
-            schemas.ROUTE_POLLS.name: runs_of_slices.route_runs_by_id,
-            schemas.CLIENT_STATES.name: runs_of_slices.client_runs,
-            schemas.QUEUE_OFFSETS.name: runs_of_slices.offset_runs,
+        read: Mapping[str, Callable[[TableReading], Iterator[Contents]]] = {
+            schemas.HEARTBEATS.name: partial(
+                member_runs, heartbeat_expiry_seconds=self.heartbeat_expiry_seconds
+            ),
+            schemas.BROKER_POLLS.name: partial(poll_runs, has_ids=self.list_ids),
+            schemas.MEMBER_LISTS.name: partial(contents_by_id, schemas.MEMBER_LISTS),
+            schemas.TOPIC_ROUTES.name: route_runs,
+            schemas.ROUTE_POLLS.name: route_runs_by_id,
+            schemas.ROUTE_CONTENTS.name: partial(contents_by_id, schemas.ROUTE_CONTENTS),
+            schemas.CLIENT_STATES.name: client_runs,
+            schemas.QUEUE_OFFSETS.name: offset_runs,
         }
-        return (Contents(runs, {}) for runs in runs_of[table.name](rows))
+        return read[table.name](rows)
 
     def _shards_of(self, _: str, name: str) -> list[int]:
         return [shard_of(name, self.shards)]
@@ -417,7 +200,7 @@ def split(rows: Rows, shards_of: ShardsOf) -> Iterator[tuple[int, Rows]]:
         yield shard, rows.take(pa.array(of_shard))
 
 
-def _dealt(
+def _contents_for(
     contents: Contents, shards_of: ShardsOf, kind: str, given: set[tuple[int, str]]
 ) -> Iterator[Piece]:
     """The contents that runs name, for the shards of the runs.
@@ -428,7 +211,7 @@ def _dealt(
         used = in_use(contents._replace(runs=runs)).records
         new = {id_: records for id_, records in used.items() if (shard, id_) not in given}
         given.update((shard, id_) for id_ in new)
-        for some in in_parts(new.items(), _MOST_RECORDS, lambda each: len(each[1])):
+        for some in in_parts(new.items(), _MOST_RECORDS, lambda content: len(content[1])):
             yield pack_value(shard, kind, dict(some))
 
 
@@ -448,7 +231,7 @@ class Dealing:
         routes = by_rows._replace(runs=pa.concat_tables([by_rows.runs, by_id]))
         for shard, runs in split(routes.runs, self._shards_of):
             yield from pack_rows(shard, ROUTES, runs)
-        yield from _dealt(routes, self._shards_of, ROUTES_DEALT, set())
+        yield from _contents_for(routes, self._shards_of, ROUTES_DEALT, set())
 
     def _shards_of(self, cluster: str, topic: str) -> set[int]:
         groups = self.subscribers.get((cluster, topic), [dossiers.group_of_nobody(topic)])
@@ -477,3 +260,212 @@ def _records(pieces: Sequence[Piece], kind: str) -> dict[str, Records]:
         for contents in all_values(pieces, kind)
         for id_, records in contents.items()
     }
+
+
+# ---------------------------------------------------------------- what brokers answered
+
+#: Columns of the record of a member.
+_MEMBER = {fact.name: fact.type for fact in MEMBER_FACTS if fact.name != "chooses_queues"} | {
+    "pull_consumer": BOOLEAN,
+    "consume_type": STRING,
+    IS_LOST: BOOLEAN,
+}
+
+
+_SOURCE, _SUBSCRIPTIONS = map(list(_MEMBER).index, ("subscription_source", "subscriptions"))
+_CHOOSES = [fact.name for fact in MEMBER_FACTS].index("chooses_queues")
+
+
+def _member(*values: Any) -> Record:
+    *facts, pull_consumer, consume_type, is_lost = values
+    if is_lost:
+        return LOST_MEMBER
+    source, subscriptions = values[_SOURCE], values[_SUBSCRIPTIONS]
+    number = None if subscriptions is None else len(subscriptions)
+    facts.insert(_CHOOSES, chooses_queues(pull_consumer, consume_type, source, number))
+    return tuple(facts)
+
+
+def member_runs(heartbeats: TableReading, heartbeat_expiry_seconds: int) -> Iterator[Contents]:
+    """The lists of brokers, from their rows; a refused row is a record that shows no member."""
+    lists = ListedRows(POLL_RUNS, MEMBER_FACTS, DistinctRecords(_MEMBER, _member))
+    bounds = silence_bounds(heartbeat_expiry_seconds)
+    least, most = bounds
+    # Decided once for what is distinct: no silence is known, or by how many bounds it exceeds.
+    expired: Array = pa.array(
+        [
+            is_expired(silence, bounds, is_silent=stopped)
+            for silence in (None, least, most, most + 1)
+            for stopped in (False, True)
+        ]
+    )
+    answered = pa.array([ANSWERED])
+    key = (*_BROKER, "snapshot_time")
+    names = {*key, *_MEMBER, "last_heartbeat_at", "is_silent"} - {"is_expired", IS_LOST}
+
+    def as_answered(batch: Batch) -> tuple[Batch, NDArray[np.bool_]]:
+        rows = len(batch["snapshot_time"])
+        silence = pc.subtract(micros(batch["snapshot_time"]), micros(batch["last_heartbeat_at"]))
+        beyond = np.searchsorted([NO_NUMBER, *bounds], int64(silence, NO_NUMBER))
+        batch["is_expired"] = expired.take(pa.array(2 * beyond + int64(batch["is_silent"])))
+        batch |= {name: pa.nulls(rows, STRING) for name in ("broker_addr", "error_message")}
+        batch["asked_for"] = pa.nulls(rows, LONG)
+        batch["outcome"] = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), answered)
+        return batch, np.ones(rows, np.bool_)
+
+    return lists.parts(map(as_answered, heartbeats.batches(names, key)))
+
+
+def poll_runs(broker_polls: TableReading, *, has_ids: bool) -> Iterator[Contents]:
+    """The polls that brought no list, and of those that brought one the id where there is one.
+
+    An answer with an empty list counts as NOT_ONLINE, one whose list was refused as REFUSED. Of an
+    answer with a list and without an id the time alone is taken: the list comes by ``member_runs``,
+    or is lost. ``has_ids``: the polls themselves have the ids of their lists.
+    """
+    made = {"asked_for"} if has_ids else {"asked_for", "list_id"}
+    names = [name for name in POLL_RUNS.names[:-1] if name not in made]
+    names += ["connections", "error_code", _FIRST_COLLECTED]
+    batches = broker_polls.batches([*names, *_POLLED])
+    return runs_of_rows(map(_as_counted, batches), POLL_RUNS, *_POLLED)
+
+
+def _as_counted(batch: Batch) -> Batch:
+    """The polls with the outcome that counts, and with the id of a list where one was given."""
+    outcome = text(batch["outcome"])
+    answered = pc.equal(outcome, ANSWERED).fill_null(False)
+    is_empty = pc.equal(batch["connections"].fill_null(0), 0)
+    ids = text(batch["list_id"]) if "list_id" in batch else pa.scalar(None, STRING)
+    counted = pc.if_else(pc.and_(answered, is_empty), NOT_ONLINE, outcome)
+    reason, asked_for = pa.nulls(len(outcome), STRING), pa.nulls(len(outcome), LONG)
+    if {"error_code", "error_message"} <= batch.keys():
+        refused = pc.equal(batch["error_code"], LIST_REFUSED).fill_null(False)
+        counted = pc.if_else(refused, REFUSED, counted)
+        reason = pc.if_else(refused, text(batch["error_message"]), None)
+    if {_FIRST_COLLECTED, "collected_at"} <= batch.keys():
+        taken = pc.subtract(micros(batch["collected_at"]), micros(batch[_FIRST_COLLECTED]))
+        asked_for = pc.if_else(pc.greater_equal(taken, LEAST_AGAIN), taken, None)
+    return batch | {
+        "outcome": counted,
+        "error_message": reason,
+        "asked_for": asked_for,
+        "list_id": pc.if_else(pc.and_not(answered, is_empty), ids, None),
+    }
+
+
+# ---------------------------------------------------------------- what nameservers gave
+
+
+def _broker(*values: Any) -> Record:
+    *facts, is_lost = values
+    if is_lost:
+        return LOST_BROKER
+    row = dict(zip(_ROUTE, facts, strict=True))
+    # The order of the ids has no meaning, but for the addresses.
+    ids, addrs = [id_ or 0 for id_ in row["broker_ids"] or ()], row["broker_addrs"]
+    if addrs is not None and len(addrs) == len(ids):
+        row["broker_addrs"] = tuple(addr for _, addr in sorted(zip(ids, addrs, strict=True)))
+    row["broker_ids"] = row["broker_ids"] and tuple(sorted(ids))
+    return tuple(row.values())
+
+
+_ROUTE = {fact.name: fact.type for fact in ROUTE_FACTS}
+
+
+def route_runs(topic_routes: TableReading) -> Iterator[Contents]:
+    """The routes of nameservers, from their rows; a refused row is a record that shows no broker.
+
+    A row without a broker: the nameserver does not know the topic, which is a route of none.
+    """
+    lists = ListedRows(
+        ROUTE_RUNS, ROUTE_FACTS, DistinctRecords(_ROUTE | {IS_LOST: BOOLEAN}, _broker)
+    )
+    key = (*_NAMESERVER, "snapshot_time")
+    return lists.parts(
+        (batch, int64(pc.or_(batch["broker_name"].is_valid(), batch[IS_LOST])).astype(np.bool_))
+        for batch in topic_routes.batches([*key, *_ROUTE], key)
+    )
+
+
+def route_runs_by_id(route_polls: TableReading) -> Iterator[Contents]:
+    """The routes of nameservers, from the ids that the polls have."""
+    return runs_of_rows(
+        route_polls.batches([*ROUTE_RUNS.names[:-1], *_POLLED]), ROUTE_RUNS, *_POLLED
+    )
+
+
+# ---------------------------------------------------------------- contents by their ids
+
+
+#: The number of lists that are read at a time: each may have thousands of members.
+_CONTENTS_AT_A_TIME = 64
+
+
+def contents_by_id(table: Table, rows: TableReading) -> Iterator[Contents]:
+    """The contents of ``member_lists`` or ``route_contents``; of runs the subject and the id of
+    each.
+    """
+    *key, name = table.schema.names
+    contents: Any = table.schema.field(name).type
+    types = {fact.name: fact.type for fact in contents.value_type}
+    records = DistinctRecords(types, lambda *values: values)
+
+    def as_contents(batch: Batch) -> Contents:
+        structs = batch[name].flatten()
+        fields = {fact: structs.field(fact) for fact in types}
+        made = iter(records.of(fields, records.hashes(fields), np.arange(len(structs))))
+        runs: Rows = pa.table({column: text(batch[column]) for column in key})
+        lengths = int64(pc.list_value_length(batch[name])).tolist()
+        ids = runs[key[-1]].to_pylist()
+        named = {id_: list(islice(made, n)) for id_, n in zip(ids, lengths, strict=True)}
+        return Contents(runs, named)
+
+    batches = map(as_contents, rows.batches([*key, name], rows_at_a_time=_CONTENTS_AT_A_TIME))
+
+    def size(contents: Contents) -> int:
+        return sum(map(len, contents.records.values()))
+
+    for part in in_parts(batches, MOST_HELD, size):
+        yield Contents(
+            pa.concat_tables([contents.runs for contents in part]),
+            dict(chain.from_iterable(contents.records.items() for contents in part)),
+        )
+        records.known.clear()
+
+
+# ---------------------------------------------------------------- what clients report, offsets
+
+
+def client_runs(client_states: TableReading) -> Iterator[Contents]:
+    """The reports of client processes about themselves."""
+    names = [name for name in CLIENT_RUNS.names if name != "times"]
+
+    def as_runs(batch: Batch) -> Rows:
+        source = text(batch["source"])
+        # A client's answer is the same whichever broker forwarded the question.
+        is_of_broker = pc.is_in(source, pa.array(OF_BROKERS, source.type))
+        batch["broker_name"] = pc.if_else(is_of_broker, text(batch["broker_name"]), None)
+        batch["start_timestamp"] = micros(batch["start_timestamp"])
+        logged_at, snapshot_time = micros(batch["logged_at"]), micros(batch["snapshot_time"])
+        is_line = pc.equal(source, CLIENT_LOG)
+        batch["times"] = _each_alone(pc.if_else(is_line, logged_at, snapshot_time))
+        batch["observed_at"] = _each_alone(micros(batch["observed_at"]))
+        # The cast leaves out the time of each queue, which changes with each of the answers.
+        columns = [batch[field.name].cast(field.type) for field in CLIENT_RUNS]
+        return merge_runs(pa.table(columns, schema=CLIENT_RUNS))
+
+    batches = map(as_runs, client_states.batches([*names, "snapshot_time", "logged_at"]))
+    for part in in_parts(batches, MOST_HELD, len):
+        yield Contents(merge_runs(pa.concat_tables(part)), {})
+
+
+def _each_alone(values: Array) -> Array:
+    """Each value as a list of one."""
+    return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
+
+
+def offset_runs(queue_offsets: TableReading) -> Iterator[Contents]:
+    """The offsets of queues, poll by poll."""
+    queue = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
+    values = ("snapshot_time", "broker_offset", "consumer_offset", "given_per_1000_seconds")
+    return runs_of_rows(queue_offsets.batches([*queue, *values]), OFFSET_RUNS, *values)

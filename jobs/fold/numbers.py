@@ -172,8 +172,8 @@ class Column:
 def _is_same(one: Array, other: Array) -> bool:
     """True if both lie in one place of memory: enough to find what batches share, and cheap."""
     places = [
-        (len(each), each.offset, [buffer and buffer.address for buffer in each.buffers()])
-        for each in (one, other)
+        (len(array), array.offset, [buffer and buffer.address for buffer in array.buffers()])
+        for array in (one, other)
     ]
     return bool(places[0] == places[1])
 
@@ -188,7 +188,8 @@ NO_NUMBER = np.iinfo(np.int64).min
 
 
 def int64(column: Array, null: int = 0) -> Numbers:
-    """Whole numbers, or truths as 0 and 1; ``null``: in place of null."""
+    """Whole numbers, times as ``Instant``, or truths as 0 and 1; ``null``: in place of null."""
+    column = micros(column) if pa.types.is_timestamp(column.type) else column
     return cast(Numbers, column.cast(LONG).fill_null(null).to_numpy(zero_copy_only=False))
 
 
@@ -278,7 +279,7 @@ def segments(keys: Iterable[NDArray[Any]], rows: int) -> Numbers:
 def key_numbers(column: Array) -> list[Numbers]:
     """Numbers of a column's values, whatever its type: equal values have equal ones."""
     found = reader(column.type)(column)
-    return [found] if isinstance(found, np.ndarray) else [each.view(np.int64) for each in found]
+    return [found] if isinstance(found, np.ndarray) else [hashes.view(np.int64) for hashes in found]
 
 
 class GroupedRows(NamedTuple):

@@ -3,18 +3,29 @@
 A slice of the input gives parts of runs. What belongs together is put together here, wherever the
 input was cut: a run whose times lie in two slices (``merge_runs``), a statement whose rows do
 (``reunite``). Times and records are sets, so that a file that comes twice changes nothing.
+
+Rows become sums of hashes, and only what is distinct becomes Python objects: a poll that brings
+what the poll before brought costs a few numbers. A healthy fleet repeats itself, so that the cost
+follows the changes. Where rows have no ids, two hashes of each are summed over the list, in any
+order; a sum that is new becomes a content, and gets the id that ingest would give it.
+
+All slices of a task are read as one, and what comes of them is given away part by part, so that
+little is held.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, islice, starmap
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, content_id, record_text
 from ..declared.dossier import ClientRun
+from ..engines.pieces import in_parts
 from ..schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
@@ -30,14 +41,20 @@ from ..schemas import (
 from .numbers import (
     NO_NUMBER,
     Array,
+    Batch,
     Column,
     GroupedRows,
+    Hashes,
     Numbers,
     Rows,
     collect,
+    distinct_rows,
+    hash_rows,
     int64,
     key_numbers,
     pc,
+    reader,
+    segments,
 )
 
 _OFFSETS = ("broker_offsets", "consumer_offsets", "given")
@@ -101,7 +118,12 @@ OFFSET_RUNS = _schema(
 )
 
 #: The sources that a broker speaks for by itself.
-OF_BROKERS = (CONSUME_DISABLED, CONFIGURED, NOT_CONFIGURED, NO_OFFSETS)
+OF_BROKERS = (
+    CONSUME_DISABLED,
+    CONFIGURED,
+    NOT_CONFIGURED,
+    NO_OFFSETS,
+)
 
 #: Columns with one list per run; the others are the key.
 COLLECTED = ("times", "observed_at", *_OFFSETS)
@@ -218,20 +240,16 @@ class ContentIds:
 
 
 def reunite(parts: Contents) -> Contents:
-    """Restores the whole content of each statement, where parts of its rows lie in several slices.
-
-    ``runs_of_slices``: of each slice its runs, of contents that are those of its rows alone.
+    """Restores the whole content of each statement, where parts of its rows lie in several slices:
+    each slice has runs of contents that are those of its rows alone.
     """
     runs, id_name = parts.runs, parts.id_name
     if not runs.num_rows:
         return parts
     times = runs["times"].combine_chunks()
     rows_of = _owners(times)
-    keys = _keys(
-        runs,
-        (column_name for column_name in runs.column_names if column_name not in ("times", id_name)),
-        rows_of,
-    )
+    names = (name for name in runs.column_names if name not in ("times", id_name))
+    keys = _keys(runs, names, rows_of)
     ids = Column()
     contents = ids.number(runs[id_name].combine_chunks())[rows_of]
     snapshots, _ = _flat(times)
@@ -266,3 +284,159 @@ def in_use(contents: Contents) -> Contents:
     used = pc.unique(contents.runs[contents.id_name]).to_pylist()
     every = contents.records
     return contents._replace(records={id_: every[id_] for id_ in used if id_ in every})
+
+
+# ---------------------------------------------------------------- rows to runs
+
+#: A part is given away that has so many statements, records of new contents among them.
+MOST_HELD = 1 << 18
+
+
+class _Statements:
+    """Statements as numbers: the key of each, then what is collected of it."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        """``schema``: of the runs that they make."""
+        self._schema = schema
+        self.columns = {n: Column() for n in schema.names if n not in COLLECTED}
+
+    def key(self, batch: Batch) -> list[Numbers]:
+        """The numbers of the columns of the key that a batch has."""
+        return [
+            column.number(batch[name]) for name, column in self.columns.items() if name in batch
+        ]
+
+    def runs(self, batches: Iterable[Sequence[Numbers]]) -> Rows:
+        """The runs of some statements."""
+        arrays = list(map(np.concatenate, zip(*batches, strict=True)))
+        keys, values = arrays[: len(self.columns)], arrays[len(self.columns) :]
+        runs = collect(keys, values)
+        columns = {
+            name: column.values(key[runs.first], self._schema.field(name).type)
+            for (name, column), key in zip(self.columns.items(), keys, strict=True)
+        }
+        lists = [field for field in self._schema if field.name in COLLECTED]
+        return pa.table(columns | collected(runs, values, lists), schema=self._schema)
+
+
+def runs_of_rows(batches: Iterable[Batch], schema: pa.Schema, *values: str) -> Iterator[Contents]:
+    """Statements of one row each as runs, part by part; ``values``: the columns that are collected
+    of them.
+    """
+    statements = _Statements(schema)
+
+    def as_numbers(batch: Batch) -> Sequence[Numbers]:
+        return *statements.key(batch), *(int64(batch[name], NO_NUMBER) for name in values)
+
+    for part in in_parts(map(as_numbers, batches), MOST_HELD, lambda columns: len(columns[0])):
+        yield Contents(statements.runs(part), {})
+
+
+class DistinctRecords:
+    """The records of rows. Each distinct one is made once, and is one object while it is known."""
+
+    def __init__(self, types: Mapping[str, pa.DataType], make: Callable[..., Record]) -> None:
+        """``make``: gives the record from the values of these columns."""
+        self._types = types
+        self._make = make
+        self._readers = {name: reader(type_) for name, type_ in types.items()}
+        self.known: dict[Record, Record] = {}
+
+    def hashes(self, batch: Batch) -> list[Hashes]:
+        """Two hashes of each row."""
+        return hash_rows(read(batch[name]) for name, read in self._readers.items())
+
+    def of(self, batch: Batch, hashes: Sequence[Hashes], rows: Numbers) -> list[Record]:
+        """The record of each of these rows."""
+        first, of_rows = distinct_rows([hashed.view(np.int64)[rows] for hashed in hashes])
+        places = pa.array(rows[first])
+        values = [
+            # Of a lost record the value may be one that the type does not hold.
+            _tuples(batch[name].take(places).cast(type_, safe=False))
+            for name, type_ in self._types.items()
+        ]
+        distinct = [self.known.setdefault(made, made) for made in map(self._make, *values)]
+        return [distinct[number] for number in of_rows.tolist()]
+
+
+def _tuples(column: Array) -> list[Any]:
+    """The values, hashable: lists and structs as tuples, each distinct one made once."""
+    if not pa.types.is_nested(column.type):
+        return list(column.to_pylist())
+    first, of_rows = distinct_rows(key_numbers(column))
+    distinct = [_tuple(value) for value in column.take(pa.array(first)).to_pylist()]
+    return [distinct[number] for number in of_rows.tolist()]
+
+
+def _tuple(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(_tuple(part) for part in value.values())
+    return tuple(_tuple(part) for part in value) if isinstance(value, list) else value
+
+
+class ListedRows:
+    """Statements of several rows: of each the numbers of its key and its time, and its content.
+
+    Rows that follow each other and belong to one statement are summed as they are read. Of each
+    distinct sum the rows become the records of a content.
+    """
+
+    def __init__(self, schema: pa.Schema, facts: Sequence[Fact], records: DistinctRecords) -> None:
+        self._statements = _Statements(schema)
+        self._ids = self._statements.columns[schema.names[-2]]
+        self._facts = facts
+        self._records = records
+        self._forget()
+
+    def _forget(self) -> None:
+        self._records.known.clear()
+        self._content_ids = ContentIds(self._facts)
+        #: The number of a content's id, by the sums of its rows.
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._contents: dict[str, list[Record]] = {}
+
+    def parts(self, batches: Iterable[tuple[Batch, NDArray[np.bool_]]]) -> Iterator[Contents]:
+        """The runs of all rows, part by part, with the contents that came so far.
+
+        A batch is some rows, and of each whether it is a record, or shows that there is none.
+        """
+        of_contents = 0
+        for part in in_parts(starmap(self._as_numbers, batches), MOST_HELD, itemgetter(0)):
+            runs = self._statements.runs(statements for _, statements in part)
+            yield Contents(runs, self._contents)
+            of_contents += sum(size - len(statements[0]) for size, statements in part)
+            if of_contents >= MOST_HELD:
+                self._forget()
+                of_contents = 0
+
+    def _as_numbers(
+        self, batch: Batch, is_record: NDArray[np.bool_]
+    ) -> tuple[int, Sequence[Numbers]]:
+        """The statements of some rows; and their number, with that of the records of what is new
+        among their contents.
+        """
+        every = self._records.hashes(batch)
+        hashes = [np.where(is_record, hashed, np.uint64(0)) for hashed in every]
+        names = [name for name in (*self._statements.columns, "snapshot_time") if name in batch]
+        of_rows = chain.from_iterable(key_numbers(batch[name]) for name in names)
+        starts = segments(of_rows, len(is_record))
+        heads = {name: batch[name].take(pa.array(starts)) for name in names}
+        sums = [np.add.reduceat(hashed, starts).view(np.int64) for hashed in hashes]
+        first, of_statements = distinct_rows(sums)
+        pairs = list(zip(*[summed[first].tolist() for summed in sums], strict=True))
+        edges = [*starts.tolist(), len(is_record)]
+        new = {
+            pair: np.flatnonzero(is_record[edges[place] : edges[place + 1]]) + edges[place]
+            for pair, place in zip(pairs, first.tolist(), strict=True)
+            if pair not in self._numbers
+        }
+        if new:
+            records = iter(self._records.of(batch, hashes, np.concatenate([*new.values()])))
+            for pair, rows in new.items():
+                id_, kept = self._content_ids.identify(islice(records, len(rows)))
+                self._contents[id_] = kept
+                self._numbers[pair] = self._ids.number_of(id_)
+        ids = np.array([self._numbers[pair] for pair in pairs])[of_statements]
+        key, times = self._statements.key(heads), int64(heads["snapshot_time"], NO_NUMBER)
+        size = len(starts) + sum(map(len, new.values()))
+        return size, (*key, ids, times, np.full(len(starts), NO_NUMBER))

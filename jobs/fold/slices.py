@@ -10,35 +10,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import schemas
 from ..config.window import Window
 from ..declared.instants import Instant, to_instant
 from ..engines.engine import Opened, Slice
 from ..engines.pieces import Piece
-from ..schemas import (
-    BROKER_POLLS,
-    HEARTBEATS,
-    ROUTE_POLLS,
-    SNAPSHOT_TABLES,
-    TIMESTAMP,
-    TOPIC_ROUTES,
-    Table,
-)
 from ..storage import Location
 from ..storage.manifest import kept_file
 from .kernel import Cutting
 from .numbers import TableSource, open_files, rows_of_group
 
-_TABLES = {table.name: table for table in SNAPSHOT_TABLES}
+_TABLES = {table.name: table for table in schemas.SNAPSHOT_TABLES}
 #: Tables of which rows hold for a time after they were polled.
-_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
+_ROUTES = (schemas.TOPIC_ROUTES, schemas.ROUTE_POLLS)
 #: Tables of which rows of the future are counted: what brokers and nameservers said.
-_SAID = (HEARTBEATS, BROKER_POLLS, *_ROUTES)
+_SAID = (schemas.HEARTBEATS, schemas.BROKER_POLLS, *_ROUTES)
 
 #: A time that is refused, in microseconds: what a text becomes that is none.
 NO_TIME = -(1 << 63)
 
 
-def window_of(table: Table, window: Window, route_max_age_seconds: int) -> Window:
+def window_of(table: schemas.Table, window: Window, route_max_age_seconds: int) -> Window:
     """The window of the rows of a table: a route that was polled shortly before it still holds when
     it begins.
     """
@@ -60,7 +52,7 @@ class TableStep:
 
     def __call__(self, opened: Iterable[Opened]) -> Iterator[Piece]:
         """The pieces; slices of a table that follow each other are read as one."""
-        for name, of_table in groupby(opened, lambda each: each[0].what):
+        for name, of_table in groupby(opened, lambda opening: opening[0].what):
             slices, again = tee(of_table)
             files = (slice_.path if self.has_files else name for slice_, _ in again)
             table, rows = _TABLES[name], starmap(self._rows, slices)
@@ -76,15 +68,15 @@ class TableStep:
         counted = self._counted(table, first.schema)
         every = chain([first], batches)
         if counted is not None:
-            is_time = (field for field in first.schema if field.type == TIMESTAMP)
-            none = pa.scalar(NO_TIME, pa.int64()).cast(TIMESTAMP)
+            is_time = (field for field in first.schema if field.type == schemas.TIMESTAMP)
+            none = pa.scalar(NO_TIME, pa.int64()).cast(schemas.TIMESTAMP)
             counted = reduce(or_, (pc.field(field.name) == none for field in is_time), counted)
             kept = (pa.Table.from_batches([batch]).filter(counted) for batch in every)
             every = chain.from_iterable(rows.to_batches() for rows in kept)
         rows = pa.RecordBatchReader.from_batches(first.schema, every)
         yield from self.cutting.pieces(table, [rows], [name], self._future_of(table))
 
-    def _future_of(self, table: Table) -> Instant | None:
+    def _future_of(self, table: schemas.Table) -> Instant | None:
         future = self.window.future
         return to_instant(future) if future is not None and table in _SAID else None
 
@@ -103,14 +95,14 @@ class TableStep:
         rows = rows if counted is None else rows.filter(counted)
         return rows if self.group is None else rows_of_group(rows, self.group)
 
-    def _counted(self, table: Table, came: pa.Schema) -> Any:
+    def _counted(self, table: schemas.Table, came: pa.Schema) -> Any:
         """The filter for the rows that count; None: all count."""
         window = window_of(table, self.window, self.route_max_age_seconds)
         # A content has no time of its own: it counts where a poll names it.
         if window == Window() or "snapshot_time" not in table.schema.names:
             return None
         # Rows without a time that they must have are refused, not left out.
-        needed = (c.name for c in table.schema if c.type == TIMESTAMP and not c.nullable)
+        needed = (c.name for c in table.schema if c.type == schemas.TIMESTAMP and not c.nullable)
         also = [pc.field(name).is_null() for name in needed]
         if self._future_of(table) is not None:
             also.append(Window(since=self.window.future).filter_of(table, came))

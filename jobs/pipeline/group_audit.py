@@ -23,7 +23,8 @@ from ..engines.pieces import (
     unpack_value,
 )
 from ..fold.dossiers import make_dossiers
-from ..fold.kernel import LISTED, runs_of
+from ..fold.facts import LISTED
+from ..fold.kernel import runs_of
 from ..fold.runs import Records
 from ..judge.arrow_tables import Row, to_table
 from ..judge.history import judge

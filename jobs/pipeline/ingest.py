@@ -15,9 +15,8 @@ from rebalance_core.english import count
 
 from ..config.settings import Settings
 from ..console.progress import Progress, StepShare
-from ..dumps.reading import COUNTS, STATEMENTS, UNDERSTOOD, Counts, DumpStep
-from ..dumps.senders import LineSender
-from ..dumps.times import ImplausibleLines, PlausibleTimes
+from ..dumps.counts import Counts, ImplausibleLines, LineSender, PlausibleTimes
+from ..dumps.reading import COUNTS, STATEMENTS, UNDERSTOOD, DumpStep
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, InputFile, Slice
 from ..engines.files import slices_of
@@ -26,10 +25,9 @@ from ..errors import QuarantineError
 from ..fold.checked_rows import checked_rows
 from ..publish.table_writer import write_tables
 from ..schemas import QUARANTINE, SNAPSHOT_TABLES
-from ..snapshots.clients import log_offset
-from ..snapshots.configs import ClusterConfigs
+from ..snapshots.clients import ClusterConfigs, log_offset
 from ..snapshots.groups import SnapshotTerms
-from ..snapshots.subjects import SubjectTables
+from ..snapshots.topics import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
 from ..texts.shown import visible
 from ..verdict.gaps import Gap, packed

@@ -27,9 +27,8 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..dumps import senders
-from ..dumps.reading import Counts, Damage
+from ..dumps.counts import Counts, Damage, ImplausibleLines
 from ..dumps.statement import CLUSTER_INFO, CONSUMER_CONNECTION
-from ..dumps.times import ImplausibleLines
 from ..engines.engine import Slice
 from ..verdict import gaps
 from ..verdict.gaps import Gap, first

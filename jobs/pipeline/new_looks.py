@@ -22,7 +22,7 @@ from ..declared import kinds
 from ..declared.coverage import is_complete
 from ..declared.dossier import Dossier
 from ..declared.instants import Instant, to_instant
-from ..dumps.group_configs import last_group_configs
+from ..dumps.reading import last_group_configs
 from ..engines.files import list_local_files, slices_of
 from ..engines.local import LocalEngine
 from ..judge.observe.routes import queues_of, readable

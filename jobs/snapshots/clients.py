@@ -3,18 +3,30 @@ rows of ``client_states``.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
+from rebalance_core.grouping import grouped
+
 from ..declared.instants import SECOND, Instant, to_datetime, to_instant
-from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
+from ..dumps.statement import (
+    Configured,
+    GroupFlags,
+    InfoQueue,
+    LogLine,
+    RequestMode,
+    RunningInfo,
+    Statement,
+)
 from ..schemas import (
     CLIENT_LOG,
+    CONFIGURED,
     CONSUME_DISABLED,
     NO_OFFSETS,
+    NOT_CONFIGURED,
     NOT_CONSUMING,
     NOT_COUNTING,
     NOT_FINISHING,
@@ -103,21 +115,17 @@ def running_info_row(
         row["queues"] = [queue[:_HELD] for queue in info.queues]
         observed_at = statement.collected_at
         process = statement.source.client_id, info.start_timestamp
-        held_up = [
-            _held_up((*process, *queue[:3]), queue, info, observed_at, first_cached)
-            for queue in info.queues
-        ]
-        every = zip(info.queues, activities(info, observed_at), held_up, strict=True)
-        may_miscount = sdk.get("language") != "JAVA"
-        row["activities"] = [
-            NOT_COUNTING if may_miscount and _is_miscounted(queue) else activity or lacks
-            for queue, activity, lacks in every
-        ]
-        own = [(info_queue[:3], info_queue.commit_offset) for info_queue in info.queues]
+        row["activities"] = []
+        for queue, activity in zip(info.queues, activities(info, observed_at), strict=True):
+            key = (*process, *queue[:3])
+            lacks = _first_message_lacks(key, queue, info, observed_at, first_cached)
+            miscounts = sdk.get("language") != "JAVA" and _is_miscounted(queue)
+            row["activities"].append(NOT_COUNTING if miscounts else activity or lacks)
         row["behind"] = [
             place
-            for place, (queue, offset) in enumerate(own)
-            if offset is not None and 0 <= offset < committed.get(queue, 0)
+            for place, queue in enumerate(info.queues)
+            if queue.commit_offset is not None
+            and 0 <= queue.commit_offset < committed.get(queue[:3], 0)
         ] or None
     return row
 
@@ -134,7 +142,7 @@ def _is_miscounted(queue: InfoQueue) -> bool:
     return not queue.dropped and (is_at_limit or (count > 1 and ends == (0, 0)))
 
 
-def _held_up(
+def _first_message_lacks(
     key: tuple[Any, ...],
     queue: InfoQueue,
     info: RunningInfo,
@@ -176,16 +184,16 @@ def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:
     queues = info.queues or ()
     times = (time for queue in queues for time in (queue.last_pull_at, queue.last_consume_at))
     now = max((time for time in times if time is not None), default=observed_at)
-    return [_activity(queue, bool(info.consume_orderly), now, observed_at) for queue in queues]
+    return [_activity(queue, info, now, observed_at) for queue in queues]
 
 
 def _activity(
-    queue: InfoQueue, consumes_in_order: bool, now: Instant, observed_at: Instant
+    queue: InfoQueue, info: RunningInfo, now: Instant, observed_at: Instant
 ) -> str | None:
     if queue.dropped:
         return None
     is_over = bool(queue.locked_at) and now - (queue.locked_at or now) > _LOCK_LIVES
-    if consumes_in_order and (queue.locked is False or is_over):
+    if info.consume_orderly and (queue.locked is False or is_over):
         return NOT_LOCKED
     if queue.cached_messages:
         consumed_at = queue.last_consume_at
@@ -209,11 +217,12 @@ def no_offsets_row(statement: Statement, consume_from_where: str | None) -> dict
 
 def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None) -> dict[str, Any]:
     """The row of a rebalance line of a client's log."""
-    row = _row(statement, CLIENT_LOG, **line._asdict())
-    row |= {"snapshot_time": None, "logged_at": logged_at}
-    row["client_rebalance"] = False if line.by_broker else None
-    row["queues"] = [(*queue, False, None) for queue in line.queues]
-    return row
+    return _row(statement, CLIENT_LOG, **line._asdict()) | {
+        "snapshot_time": None,
+        "logged_at": logged_at,
+        "client_rebalance": False if line.by_broker else None,
+        "queues": [(*queue, False, None) for queue in line.queues],
+    }
 
 
 def log_offset(ahead: Instant) -> Instant | None:
@@ -261,3 +270,66 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     sign = 1 if fixed[1] == "+" else -1
     return timezone(sign * timedelta(hours=int(fixed[2]), minutes=int(fixed[3] or 0)))
+
+
+#: A master that gave none of so many last answers of its cluster's rounds may be gone for good.
+_LAST_ROUNDS = 4
+
+
+class ConfigAnswer(NamedTuple):
+    """An answer of a master, with those of its groups that none of the cluster always has."""
+
+    collected_at: Instant
+    groups: frozenset[str]
+
+
+class ClusterConfigs(NamedTuple):
+    """The groups that the masters of a cluster have a configuration of.
+
+    ``always``: those that one of them, which answered to the end, has in each of its answers, as
+    nearly all are. ``answers``: by master and round.
+    """
+
+    always: frozenset[str]
+    answers: dict[tuple[str, Instant], ConfigAnswer]
+
+    @classmethod
+    def by_cluster(cls, configured: Configured) -> "dict[str, ClusterConfigs]":
+        """The configurations of each cluster."""
+        every = [(key[0], asked) for key, answers in configured.items() for asked in answers]
+        rounds = grouped((cluster, round_) for cluster, (_, round_) in every)
+        ends = {cluster: sorted({*asked})[-_LAST_ROUNDS:][0] for cluster, asked in rounds.items()}
+        present = {(cluster, name) for cluster, (name, at) in every if at >= ends[cluster]}
+        in_each: dict[tuple[str, str], set[str]] = {}
+        for (cluster, groups), answers in configured.items():
+            for name in {name for name, _ in answers}:
+                in_each.setdefault((cluster, name), {*groups}).intersection_update(groups)
+        by_cluster = grouped((key[0], in_each[key]) for key in sorted(present))
+        found = {
+            cluster: cls(frozenset[str]().union(*of_masters), {})
+            for cluster, of_masters in by_cluster.items()
+        }
+        for (cluster, groups), answers in configured.items():
+            always, of_cluster = found[cluster]
+            others = frozenset(groups) - always
+            for of_round, collected_at in answers.items():
+                answer = ConfigAnswer(collected_at, others)
+                # Of two answers in one round the later one counts.
+                of_cluster[of_round] = max(answer, of_cluster.get(of_round, answer))
+        return found
+
+    def rows(self, cluster: str, group: str) -> Iterator[dict[str, Any]]:
+        """The rows of a group; none of one that some master always has."""
+        if group in self.always:
+            return
+        for (broker_name, round_), (collected_at, groups) in sorted(self.answers.items()):
+            yield {
+                "cluster": cluster,
+                "snapshot_time": round_,
+                "observed_at": collected_at,
+                "source": CONFIGURED if group in groups else NOT_CONFIGURED,
+                "consumer_group": group,
+                "client_id": "",
+                "broker_name": broker_name,
+                "broker_id": 0,
+            }

@@ -65,8 +65,9 @@ class _Flip(NamedTuple):
     """A time in which the tables had a topic in some polls and lacked it in others."""
 
     topic: str
-    first: Instant
-    last: Instant
+    #: Both ends count.
+    begins: Instant
+    ends: Instant
     percent: int
     subscriptions: frozenset[tuple[str, str, str]]
     #: The brokers whose tables had it all the time.
@@ -95,7 +96,7 @@ class GroupTables:
         GROUP_TABLE_SECONDS, or in all the time in which it flips.
         """
         shown = self._around(time)
-        flips = [flip for flip in self._flips if flip.first <= time <= flip.last]
+        flips = [flip for flip in self._flips if flip.begins <= time <= flip.ends]
         if flips:
             shown = tuple(sorted({*shown, *chain.from_iterable(it.subscriptions for it in flips)}))
         return ShownFacts(
@@ -104,9 +105,8 @@ class GroupTables:
 
     def _around(self, time: Instant) -> Subscriptions:
         reach = GROUP_TABLE_SECONDS * SECOND
-        first = bisect_left(self._times, time - reach)
-        last = bisect_right(self._times, time + reach)
-        shown = frozenset(self._shown[first:last])
+        start = bisect_left(self._times, time - reach)
+        shown = frozenset(self._shown[start : bisect_right(self._times, time + reach)])
         if shown not in self._unions:
             tables = [self._tables[number] for number in shown]
             self._unions[shown] = tuple(sorted({*chain.from_iterable(tables)}))
@@ -145,6 +145,10 @@ def _rounded(part: float, whole: int) -> int:
     return min(max(_STEP * round(part / whole * 100 / _STEP), _STEP), 100 - _STEP)
 
 
+#: The polls of each broker, in order: the time, whether its table had a topic, and its answer.
+_Polled: TypeAlias = dict[Broker, list[tuple[Instant, bool, Connections]]]
+
+
 def _find_flips(readings: Iterable[TimedAnswer]) -> list[_Flip]:
     """All flips of all topics, sorted by topic and time."""
     by_broker = grouped((broker, (time, answer)) for time, broker, answer in readings)
@@ -159,76 +163,57 @@ def _find_flips(readings: Iterable[TimedAnswer]) -> list[_Flip]:
         )
         for broker, of_broker in by_broker.items()
     }
+    same_members = grouped((listed[broker], broker) for broker in by_broker).values()
     flips: list[_Flip] = []
     for topic in sorted(often):
-        had = {
-            broker: [(time, topic in topics_of[answer.subscriptions]) for time, answer in of_broker]
+        polled = {
+            broker: [(time, topic in topics_of[it.subscriptions], it) for time, it in of_broker]
             for broker, of_broker in by_broker.items()
         }
         subscriptions = frozenset(
             subscription for table in tables for subscription in table if subscription[0] == topic
         )
         # Where no table flips by itself, those of brokers that list the same members may together.
-        times = _flipping_of(had, by_broker, [[broker] for broker in had]) or _flipping_of(
-            had, by_broker, grouped((listed[broker], broker) for broker in had).values()
-        )
-        flips += [
-            _flip(topic, subscriptions, had, listed, each[0][0], max(last for _, last in each))
-            for each in together(times, lambda time: time)
-        ]
+        alone = [time for broker in polled for time in _flipping(polled, [broker])]
+        times = alone or [time for brokers in same_members for time in _flipping(polled, brokers)]
+        for some in together(times, lambda time: time):
+            ends = max(end for _, end in some)
+            flips.append(_flip(topic, subscriptions, polled, listed, some[0][0], ends))
     return flips
 
 
-def _flipping_of(
-    had: dict[Broker, list[tuple[Instant, bool]]],
-    by_broker: dict[Broker, list[tuple[Instant, Connections]]],
-    tables: Iterable[Sequence[Broker]],
-) -> list[tuple[Instant, Instant]]:
-    """The times in which each of these tables flips, which may be those of several brokers as one.
+def _flipping(polled: _Polled, brokers: Sequence[Broker]) -> Iterator[tuple[Instant, Instant]]:
+    """The times in which a table flips, which may be those of several brokers as one.
 
     A heartbeat goes to all brokers at once, so that their tables are the same at one time. Where
     rounds are in step with heartbeats one broker may always be asked while the table is that of a
     member with the topic, and another, some seconds later, while it is that of one without: neither
     table ever changes, and together they flip.
-    """
-    found: list[tuple[Instant, Instant]] = []
-    for brokers in tables:
-        readings = sorted(
-            (
-                (time, number, has, answer)
-                for number, broker in enumerate(brokers)
-                for (time, has), (_, answer) in zip(had[broker], by_broker[broker], strict=True)
-            ),
-            key=lambda reading: reading[:2],
-        )
-        latest: list[Connections | None] = [None] * len(brokers)
-        answers: list[tuple[Connections | None, ...]] = []
-        for _, number, _, answer in readings:
-            latest[number] = answer
-            answers.append(tuple(latest))
-        found += _flipping([(time, has) for time, _, has, _ in readings], answers)
-    return found
-
-
-def _flipping(
-    had: Sequence[tuple[Instant, bool]], answers: Sequence[Sequence[Connections | None]]
-) -> Iterator[tuple[Instant, Instant]]:
-    """The times in which a table flips, from ``had``, whether it had the topic, and who was listed.
 
     A change that comes with other connections may be a deploy, and counts for less. Before the
     first change and after the last one the table may have flipped for as long as it stayed the same
     between two changes.
     """
+    readings = sorted(
+        ((*polls, number) for number, broker in enumerate(brokers) for polls in polled[broker]),
+        key=lambda reading: (reading[0], reading[-1]),
+    )
+    latest: list[Connections | None] = [None] * len(brokers)
+    answers: list[tuple[Connections | None, ...]] = []
+    for *_, answer, number in readings:
+        latest[number] = answer
+        answers.append(tuple(latest))
+    had = [(time, has) for time, has, *_ in readings]
     changes = [place for place in range(1, len(had)) if had[place][1] != had[place - 1][1]]
-    together = [changes[:1]]
+    near = [changes[:1]]
     for before, place in pairwise(changes):
         same = had[place][0] - had[before][0]
         are_near = place - before <= _SAME_POLLS or same <= _SAME_TIME
         if are_near or _are_same(answers[before], answers[place]):
-            together[-1].append(place)
+            near[-1].append(place)
         else:
-            together.append([place])
-    for places in together:
+            near.append([place])
+    for places in near:
         times = [had[place][0] for place in places]
         same = sum(_are_same(*answers[place - 1 : place + 1]) for place in places)
         flips = same >= _CHANGES or len(places) >= _CHANGES_OF_ANY_KIND
@@ -256,27 +241,31 @@ def _are_same(before: Sequence[Connections | None], after: Sequence[Connections 
 def _flip(
     topic: str,
     subscriptions: frozenset[tuple[str, str, str]],
-    had: dict[Broker, list[tuple[Instant, bool]]],
+    polled: _Polled,
     listed: dict[Broker, frozenset[str]],
-    first: Instant,
-    last: Instant,
+    begins: Instant,
+    ends: Instant,
 ) -> _Flip:
     """The flip of a topic between two times, of all brokers' tables together.
 
     ``listed`` has by broker the client ids of all its lists.
     """
     shown = {
-        broker: [(time, has) for time, has in of_broker if first <= time <= last]
-        for broker, of_broker in had.items()
+        broker: [(time, has) for time, has, _ in of_broker if begins <= time <= ends]
+        for broker, of_broker in polled.items()
     }
-    flipping = {b: each for b, each in shown.items() if len({has for _, has in each}) > 1}
+    flipping = {broker for broker, polls in shown.items() if len({has for _, has in polls}) > 1}
     if not flipping:
-        flipping = _flipping_together(shown, listed)
+        # Brokers that list the same members, and whose tables together had and lacked the topic.
+        had: dict[frozenset[str], set[bool]] = defaultdict(set)
+        for broker, polls in shown.items():
+            had[listed[broker]].update(has for _, has in polls)
+        flipping = {broker for broker in shown if len(had[listed[broker]]) > 1}
     readings = [
         has
-        for each in flipping.values()
-        if not _keeps_step([time for time, _ in each])
-        for _, has in each
+        for broker in flipping
+        if not _keeps_step([time for time, _ in shown[broker]])
+        for _, has in shown[broker]
     ]
     percent = _rounded(sum(readings), len(readings)) if readings else _NO_SHARE
     enough = _EXPECTED * 100 / (100 - percent)
@@ -285,20 +274,12 @@ def _flip(
     of_flipping = [listed[broker] for broker in flipping]
     sure = frozenset(
         broker
-        for broker, each in shown.items()
-        if all(has for _, has in each) and len(each) >= enough and listed[broker] not in of_flipping
+        for broker, polls in shown.items()
+        if all(has for _, has in polls)
+        and len(polls) >= enough
+        and listed[broker] not in of_flipping
     )
-    return _Flip(topic, first, last, percent, subscriptions, sure)
-
-
-def _flipping_together(
-    shown: dict[Broker, list[tuple[Instant, bool]]], listed: dict[Broker, frozenset[str]]
-) -> dict[Broker, list[tuple[Instant, bool]]]:
-    """The brokers that list the same members, and whose tables together had and lacked a topic."""
-    values: dict[frozenset[str], set[bool]] = defaultdict(set)
-    for broker, each in shown.items():
-        values[listed[broker]].update(has for _, has in each)
-    return {broker: each for broker, each in shown.items() if len(values[listed[broker]]) > 1}
+    return _Flip(topic, begins, ends, percent, subscriptions, sure)
 
 
 def _keeps_step(times: Sequence[Instant]) -> bool:

@@ -7,7 +7,7 @@ once for as long as that lasts, and its rows are then numbers of members that ar
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -22,11 +22,24 @@ from ..declared.dossier import Broker
 from ..declared.instants import HEARTBEAT_INTERVAL, SECOND, Instant
 from ..dumps.statement import Connections
 from ..engines.pieces import in_parts
-from ..schemas import HEARTBEATS, MEMBER_LISTS, MEMBERS
-from .exact_types import PIECE_ROWS, table_of
-from .group_tables import Doubt, GroupTables, ShownFacts, share_of_others
-from .members import MemberRow, Members, member_at
-from .value_history import NEVER
+from ..schemas import HEARTBEATS, MEMBER_LISTS, MEMBERS, Table
+from .group_tables import Doubt, GroupTables, ShownFacts, TimedAnswer, share_of_others
+from .members import NEVER, MemberRow, Members, member_at
+
+#: The approximate number of rows of a piece of a table: a giant group's day is not held as one.
+PIECE_ROWS = 1 << 15
+
+
+def table_of(table: Table, columns: Mapping[str, Any], **same: str) -> pa.Table:
+    """The table's columns, each of its declared type and in its order.
+
+    A column is a sequence of values (times in microseconds) or an Arrow array; ``same``: the
+    columns in which all rows have one text.
+    """
+    rows = len(next(iter(columns.values())))
+    every = {**columns, **{name: [value] * rows for name, value in same.items()}}
+    return pa.Table.from_pydict(every, schema=table.schema)
+
 
 #: Two heartbeats in a row that did not come were not lost: the client stopped ...
 _SILENCE: Instant = 75 * SECOND
@@ -56,10 +69,10 @@ def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instan
     return heard_until - last > _SILENCE and time - last > _STOPPED_AFTER
 
 
-class Stays:
+class _Stays:
     """The stays of clients in a broker's list, poll by poll."""
 
-    def __init__(self, polls: Iterable[tuple[Instant, Broker, Connections]]) -> None:
+    def __init__(self, polls: Iterable[TimedAnswer]) -> None:
         #: The last polls of a client's stays in a broker's list, ascending, by broker and client
         #: id.
         self._ends: dict[tuple[Broker, str], list[Instant]] = defaultdict(list)
@@ -76,7 +89,7 @@ class Stays:
             for client_id in ids:
                 self._ends[broker, client_id].append(NEVER)
 
-    def listed_until(self, broker: Broker, client_id: str, time: Instant) -> Instant:
+    def end(self, broker: Broker, client_id: str, time: Instant) -> Instant:
         """The last poll of the stay that the time is in; NEVER where no poll shows its end."""
         ends = self._ends[broker, client_id]
         return ends[bisect_left(ends, time)]
@@ -84,10 +97,10 @@ class Stays:
 
 @dataclass
 class _ResolvedList:
-    """A broker's list, with what is true of each of its members until ``until``."""
+    """A broker's list, with what is true of each of its members before ``ends``."""
 
     answer: Connections
-    until: Instant = NEVER
+    ends: Instant = NEVER
     #: The members, by their numbers.
     numbers: list[int] = field(default_factory=list)
     #: The times of heartbeats, over each connection, and over any connection of its client.
@@ -104,13 +117,12 @@ class ListRows:
     def __init__(
         self,
         members: Members,
-        tables: GroupTables,
+        answers: Sequence[TimedAnswer],
         heartbeat_expiry_seconds: int,
-        stays: Stays,
     ) -> None:
-        self._stays = stays
+        """``answers``: all lists that brokers gave, in order of time."""
         self._members = members
-        self._tables = tables
+        self._tables, self._stays = GroupTables(answers), _Stays(answers)
         self._bounds = silence_bounds(heartbeat_expiry_seconds)
         self._numbers: dict[MemberRow, int] = {}
         self._distinct: list[MemberRow] = []
@@ -119,14 +131,9 @@ class ListRows:
         #: The distinct members of each list, by list id: their numbers, and whether they are
         #: expired.
         self._lists: dict[str, tuple[tuple[int, bool | None], ...]] = {}
-        #: The member's number, the round, the last heartbeat, and whether it is silent, of each
-        #: row.
-        self._rows: list[tuple[int, Instant, Instant | None, bool]] = []
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of ``heartbeats`` that were not taken yet."""
-        return len(self._rows)
+        #: The member's number, the round, the last heartbeat, and whether it is silent, of each row
+        #: of ``heartbeats`` that was not taken yet.
+        self.rows: list[tuple[int, Instant, Instant | None, bool]] = []
 
     def add(
         self, snapshot_time: Instant, time: Instant, broker: Broker, answer: Connections
@@ -137,7 +144,7 @@ class ListRows:
         resolved = self._last.get(broker)
         if resolved is None or not self._holds(resolved, time, broker, answer):
             resolved = self._last[broker] = self._resolve(time, broker, answer)
-        heard_until = self._members.heard_until(broker)
+        heard_until = self._members.heard_until.get(broker)
         flags: list[bool | None] = []
         for member, (heartbeats, of_client), connection in zip(
             resolved.numbers, resolved.heartbeats, answer.connections, strict=True
@@ -148,23 +155,25 @@ class ListRows:
             is_silent = (
                 last is not None
                 and _is_silent(time, of_client, heard_until)
-                and self._stays.listed_until(broker, client_id, time) - last > _LISTED
+                and self._stays.end(broker, client_id, time) - last > _LISTED
             )
-            self._rows.append((member, snapshot_time, last, is_silent))
+            self.rows.append((member, snapshot_time, last, is_silent))
             silence = None if last is None else snapshot_time - last
             flags.append(is_expired(silence, self._bounds, is_silent=is_silent))
         expired = tuple(flags)
-        list_id = resolved.ids.get(expired)
-        if list_id is None:
-            list_id = resolved.ids[expired] = self._list_id(resolved.numbers, expired)
-        return list_id
+        if expired not in resolved.ids:
+            members = zip(resolved.numbers, expired, strict=True)
+            by_text = {self._text(*member): member for member in members}
+            list_id = resolved.ids[expired] = content_id(by_text)
+            self._lists.setdefault(list_id, tuple(by_text.values()))
+        return resolved.ids[expired]
 
     def _holds(
         self, resolved: _ResolvedList, time: Instant, broker: Broker, answer: Connections
     ) -> bool:
         """True if all that was true of the members of a list still is."""
         return (
-            time < resolved.until
+            time < resolved.ends
             and resolved.answer[:-1] == answer[:-1]  # all but the group's table
             and (resolved.shown is None or resolved.shown == self._tables.at(time, broker))
         )
@@ -174,41 +183,33 @@ class ListRows:
         shown = self._tables.at(time, broker)
         members: list[MemberRow] = []
         for connection in answer.connections:
-            member, until = member_at(time, broker, connection, answer, self._members, shown)
+            member, ends = member_at(time, broker, connection, answer, self._members, shown)
             if member.subscription_source == GROUP_TABLE:
                 resolved.shown = shown
-            resolved.until = min(resolved.until, until)
-            heartbeats = self._members.of_connection(broker, connection).heartbeats
-            of_client = self._members.heartbeats_of(broker, connection.client_id)
-            resolved.heartbeats.append((heartbeats, of_client))
+            resolved.ends = min(resolved.ends, ends)
+            client_id, client_addr, *_ = connection
+            heard = self._members.connections[*broker, client_id, client_addr]
+            of_client = self._members.heartbeats[*broker, client_id]
+            resolved.heartbeats.append((heard.heartbeats, of_client))
             members.append(member)
         if resolved.shown is not None and shown.doubtful_topics:
             members = _with_shares_of_others(members)
-        resolved.numbers = [self._number(member) for member in members]
+        for member in members:
+            number = self._numbers.setdefault(member, len(self._distinct))
+            if number == len(self._distinct):
+                self._distinct.append(member)
+            resolved.numbers.append(number)
         return resolved
 
-    def _number(self, member: MemberRow) -> int:
-        number = self._numbers.setdefault(member, len(self._distinct))
-        if number == len(self._distinct):
-            self._distinct.append(member)
-        return number
-
-    def _list_id(self, numbers: Sequence[int], expired: Sequence[bool | None]) -> str:
-        members = {self._text(*each): each for each in zip(numbers, expired, strict=True)}
-        list_id = content_id(members)
-        self._lists.setdefault(list_id, tuple(members.values()))
-        return list_id
-
     def _text(self, number: int, is_expired: bool | None) -> str:
-        text = self._texts.get((number, is_expired))
-        if text is None:
+        if (number, is_expired) not in self._texts:
             facts = self._distinct[number].facts(is_expired=is_expired)
-            text = self._texts[number, is_expired] = record_text(MEMBER_FACTS, facts)
-        return text
+            self._texts[number, is_expired] = record_text(MEMBER_FACTS, facts)
+        return self._texts[number, is_expired]
 
     def take_heartbeats(self, **subject: str) -> pa.Table:
         """The rows of ``heartbeats`` since the last time that they were taken."""
-        numbers, *times_and_flags = zip(*self._rows, strict=True)
+        numbers, *times_and_flags = zip(*self.rows, strict=True)
         used, position = np.unique(np.array(numbers, dtype=np.int64), return_inverse=True)
         members = [self._distinct[number] for number in used]
         columns: dict[str, Any] = {
@@ -217,12 +218,12 @@ class ListRows:
         }
         names = ("snapshot_time", "last_heartbeat_at", "is_silent")
         columns |= zip(names, times_and_flags, strict=True)
-        self._rows.clear()
+        self.rows.clear()
         return table_of(HEARTBEATS, columns, **subject)
 
     def member_lists(self, **subject: str) -> Iterator[pa.Table]:
         """The rows of ``member_lists``: each list that came in, once."""
-        for lists in in_parts(self._lists.items(), PIECE_ROWS, lambda each: len(each[1])):
+        for lists in in_parts(self._lists.items(), PIECE_ROWS, lambda content: len(content[1])):
             positions: dict[tuple[int, bool | None], int] = {}
             position = [
                 positions.setdefault(member, len(positions))

@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from rebalance_core.state import GROUP_TABLE
 from rebalance_core.strategy_factory import NEARBY
@@ -33,7 +33,56 @@ from ..dumps.statement import (
 )
 from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .group_tables import Doubt, ShownFacts
-from .value_history import NEVER, ValueHistory
+
+Value = TypeVar("Value")
+
+#: Later than every moment.
+NEVER: Instant = 1 << 62
+
+
+class ValueHistory(Generic[Value]):
+    """The values of one thing in time. Values are added in the order of time.
+
+    Only changes are kept, so that a client that repeats itself all day costs nothing.
+
+    >>> strategy = ValueHistory[str]()
+    >>> strategy.add(10, "AVG"), strategy.add(20, "AVG"), strategy.add(30, "CONFIG")
+    (None, None, None)
+    >>> strategy.nearest(9), strategy.nearest(29), strategy.nearest(30)
+    ('AVG', 'AVG', 'CONFIG')
+    >>> strategy.next_change(10)
+    30
+    """
+
+    __slots__ = ("_times", "_values")
+
+    def __init__(self) -> None:
+        self._times: list[Instant] = []
+        self._values: list[Value] = []
+
+    def add(self, time: Instant, value: Value) -> None:
+        """Adds the value that holds from then on."""
+        if not self._values or self._values[-1] != value:
+            self._times.append(time)
+            self._values.append(value)
+
+    def nearest(self, time: Instant) -> Value | None:
+        """The last value up to the time, else the first one after it; None where there is none.
+
+        What a process is it has been since it started, and a collector may have begun to listen
+        later. The later one added counts of two values of one instant.
+        """
+        return self._values[max(bisect_right(self._times, time) - 1, 0)] if self._values else None
+
+    def since(self, time: Instant) -> Instant:
+        """The time from which on the nearest value was so."""
+        return self._times[max(bisect_right(self._times, time) - 1, 0)]
+
+    def next_change(self, time: Instant) -> Instant:
+        """The time until which ``nearest`` stays what it is."""
+        number = bisect_right(self._times, time)
+        return self._times[number] if number < len(self._times) else NEVER
+
 
 #: (broker name, broker id, client id, address): a connection, as long as it lives.
 ConnectionKey = tuple[str | None, int | None, str, str | None]
@@ -100,19 +149,13 @@ class ConnectionHistory:
         #: Heartbeats with subscriptions, see ``HeartbeatOfGroup.is_full``.
         self.full = ValueHistory[HeartbeatOfGroup]()
 
-    def heard_before(self, time: Instant) -> Instant:
-        """The time of the last heartbeat by then, else of the first one."""
-        return self.heartbeats[max(bisect_right(self.heartbeats, time) - 1, 0)]
-
-    def heard_after(self, time: Instant) -> Instant:
-        """The time of the next heartbeat, or NEVER."""
+    def heard(self, time: Instant) -> tuple[Instant, Instant]:
+        """The times of the last heartbeat by then, else of the first one; and of the next, or
+        NEVER.
+        """
         number = bisect_right(self.heartbeats, time)
-        return self.heartbeats[number] if number < len(self.heartbeats) else NEVER
-
-    def heard_nearest(self, time: Instant) -> Instant:
-        """The time of the heartbeat nearest to it."""
-        either = self.heard_before(time), self.heard_after(time)
-        return min(either, key=lambda heard: abs(heard - time))
+        after = self.heartbeats[number] if number < len(self.heartbeats) else NEVER
+        return self.heartbeats[max(number - 1, 0)], after
 
 
 class ClientHistory:
@@ -144,28 +187,31 @@ class Members:
     """The reports of all clients of one group. Statements are added in order of time."""
 
     def __init__(self) -> None:
-        self._connections: dict[ConnectionKey, ConnectionHistory] = defaultdict(ConnectionHistory)
-        self._clients: dict[str, ClientHistory] = defaultdict(ClientHistory)
-        self._heard: dict[tuple[str | None, int | None], Instant] = {}
-        #: The times of heartbeats over any connection, by (broker name, broker id, client id).
-        self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = defaultdict(
+        #: The heartbeats over each connection, and what each client reports of itself.
+        self.connections: dict[ConnectionKey, ConnectionHistory] = defaultdict(ConnectionHistory)
+        self.clients: dict[str, ClientHistory] = defaultdict(ClientHistory)
+        #: The time at which a broker's last heartbeat of any member was collected.
+        self.heard_until: dict[tuple[str | None, int | None], Instant] = {}
+        #: The times of heartbeats over any connection, ascending, by (broker name, broker id,
+        #: client id).
+        self.heartbeats: dict[tuple[str | None, int | None, str], array[int]] = defaultdict(
             lambda: array("q")
         )
 
     def add_heartbeat(self, time: Instant, source: LineSource, content: HeartbeatOfGroup) -> None:
         """A heartbeat that came over a connection."""
         broker = (source.broker_name, source.broker_id)
-        connection = self._connections[*broker, content.client_id, source.client_addr]
+        connection = self.connections[*broker, content.client_id, source.client_addr]
         connection.heartbeats.append(time)
-        self._heard[broker] = time
-        self._heartbeats[*broker, content.client_id].append(time)
+        self.heard_until[broker] = time
+        self.heartbeats[*broker, content.client_id].append(time)
         if content.is_full and connection.full.nearest(time) != content:
             connection.full.add(time, content)
-            self._clients[content.client_id].heartbeat.add(time, content)
+            self.clients[content.client_id].heartbeat.add(time, content)
 
     def add_running_info(self, time: Instant, client_id: str, info: RunningInfo) -> None:
         """An answer to getConsumerRunningInfo."""
-        client = self._clients[client_id]
+        client = self.clients[client_id]
         client.info.add(time, Profile(info.consume_type, info.message_model, info.subscriptions))
         if info.client_rebalance is not None:
             client.client_rebalance.add(time, info.client_rebalance)
@@ -176,32 +222,10 @@ class Members:
 
     def add_log_line(self, time: Instant, line: LogLine) -> None:
         """A rebalance line of a client's log."""
-        client = self._clients[line.client_id]
+        client = self.clients[line.client_id]
         if line.by_broker:
             client.client_rebalance.add(time, False)
         _add_strategy(client, time, line.strategy, CLIENT_LOG)
-
-    def of_connection(self, broker: Broker, connection: Connection) -> ConnectionHistory:
-        """The heartbeats over a connection of a broker's list."""
-        key = (*broker, connection.client_id, connection.client_addr)
-        return self._connections.get(key, _SILENT_CONNECTION)
-
-    def heartbeats_of(self, broker: Broker, client_id: str) -> array[int]:
-        """The times of a client's heartbeats to a broker, over any connection, ascending."""
-        return self._heartbeats.get((*broker, client_id), _NO_HEARTBEATS)
-
-    def heard_until(self, broker: Broker) -> Instant | None:
-        """The time at which a broker's last heartbeat of any member was collected."""
-        return self._heard.get(broker)
-
-    def of_client(self, client_id: str) -> ClientHistory:
-        """The reports of a client about itself."""
-        return self._clients.get(client_id, _SILENT_CLIENT)
-
-
-_NO_HEARTBEATS: array[int] = array("q")
-_SILENT_CONNECTION = ConnectionHistory()
-_SILENT_CLIENT = ClientHistory()
 
 
 def _add_strategy(client: ClientHistory, time: Instant, strategy: str, source: str) -> None:
@@ -210,12 +234,8 @@ def _add_strategy(client: ClientHistory, time: Instant, strategy: str, source: s
         client.nearby.add(time, strategy)
 
 
-class _Report(NamedTuple):
-    """A report of a client about itself, with its source and beginning."""
-
-    since: Instant
-    source: str
-    content: HeartbeatOfGroup | Profile
+#: A report of a client about itself, with its source and the time from which on it was so.
+_Report: TypeAlias = tuple[HeartbeatOfGroup | Profile, str, Instant]
 
 
 def _last_reports(
@@ -227,33 +247,31 @@ def _last_reports(
     each has its own connections. Once it is heard no more, what the client reported last counts,
     wherever; what it reports first counts for the time before.
     """
-    histories: tuple[tuple[str, ValueHistory[Any]], ...] = (
-        (HEARTBEAT_SOURCE, connection.full),
-        (RUNNING_INFO, client.info),
-        (HEARTBEAT_SOURCE, client.heartbeat),
-    )
-    reports = []
-    for source, history in histories:
-        found = history.nearest_since(time)
-        if found is not None:
-            since = connection.heard_before(time) if history is connection.full else found[0]
-            reports.append(_Report(since, source, found[1]))
-    until = min(connection.full.next_change(time), client.next_change(time))
-    if len({report.content.subscriptions for report in reports}) < 2:
-        return reports, until
+    reports: list[_Report] = []
+    ends = min(connection.full.next_change(time), client.next_change(time))
+    if (heartbeat := connection.full.nearest(time)) is not None:
+        before, after = connection.heard(time)
+        reports.append((heartbeat, HEARTBEAT_SOURCE, before))
+    if (info := client.info.nearest(time)) is not None:
+        reports.append((info, RUNNING_INFO, client.info.since(time)))
+    if (latest := client.heartbeat.nearest(time)) is not None:
+        reports.append((latest, HEARTBEAT_SOURCE, client.heartbeat.since(time)))
+    if len({content.subscriptions for content, *_ in reports}) < 2:
+        return reports, ends
 
     def in_order(report: _Report) -> tuple[bool, bool, Instant]:
-        return report.content.subscriptions is None, report.since > time, abs(time - report.since)
+        content, _, since = report
+        return content.subscriptions is None, since > time, abs(time - since)
 
-    last = min(reports, key=in_order).content.subscriptions
-    heartbeat = connection.full.nearest(time)
+    last = min(reports, key=in_order)[0].subscriptions
     if heartbeat is not None and heartbeat.subscriptions != last:
-        heard, reach = connection.heard_nearest(time), HEARD_SECONDS * SECOND
-        if abs(time - heard) <= reach:
-            return reports, min(until, heard + reach + 1)
-        until = min(until, connection.heard_after(time) - reach)
+        reach = HEARD_SECONDS * SECOND
+        nearest = min(before, after, key=lambda heard: abs(heard - time))
+        if abs(time - nearest) <= reach:
+            return reports, min(ends, nearest + reach + 1)
+        ends = min(ends, after - reach)
     # The first witness of equal contents counts, so that a repetition does not change the row.
-    return sorted(reports, key=lambda report: report.content.subscriptions != last), until
+    return sorted(reports, key=lambda report: report[0].subscriptions != last), ends
 
 
 def member_at(
@@ -269,32 +287,32 @@ def member_at(
     ``shown`` is what the group's tables show then. Where they had to serve (GROUP_TABLE) it holds
     only while they show the same.
     """
-    client = members.of_client(connection.client_id)
-    reports, until = _last_reports(time, members.of_connection(broker, connection), client)
-    subscribed = [
+    client_id, client_addr, *_ = connection
+    client, heard = members.clients[client_id], members.connections[*broker, client_id, client_addr]
+    reports, ends = _last_reports(time, heard, client)
+    subscribed = (
         (content.subscriptions, source)
-        for _, source, content in reports
+        for content, source, _ in reports
         if content.subscriptions is not None
-    ]
-    subscriptions, subscription_source = (
-        subscribed[0] if subscribed else (shown.subscriptions, GROUP_TABLE)
     )
+    of_table = shown.subscriptions, GROUP_TABLE
+    subscriptions, subscription_source = next(subscribed, of_table)
     strategy, strategy_source = client.strategy.nearest(time) or (None, None)
     if strategy == NEARBY:
         strategy = client.nearby.nearest(time) or NEARBY
     member = MemberRow(
         *(*broker, *connection),
-        _first(*[report.content.consume_type for report in reports], answer.consume_type),
-        _first(*[report.content.message_model for report in reports], answer.message_model),
+        _first(*[content.consume_type for content, *_ in reports], answer.consume_type),
+        _first(*[content.message_model for content, *_ in reports], answer.message_model),
         subscriptions,
         subscription_source,
         strategy,
         strategy_source,
         client.client_rebalance.nearest(time),
         client.pull_consumer.nearest(time),
-        None if subscribed else shown.doubtful_topics or None,
+        (shown.doubtful_topics or None) if subscription_source == GROUP_TABLE else None,
     )
-    return member, until
+    return member, ends
 
 
 def _first(*values: str | None) -> str | None:

@@ -28,12 +28,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from ..config.settings import Settings
 from ..config.window import Window
 from ..declared.instants import SECOND, Instant
-from ..dumps.reading import Counts, DumpStep, slice_of_rows
+from ..dumps.counts import Counts
+from ..dumps.reading import DumpStep, slice_of_rows
 from ..engines.pieces import unpack_rows
 from ..errors import InputError
 from ..fold import heartbeat_rounds as heard
+from ..fold.facts import BROKER
 from ..fold.kernel import Cutting
-from ..fold.polled import BROKER
 from ..fold.slices import TableStep
 from ..pipeline.ingest import IngestCounts, read_all
 from ..pipeline.inputs import Inputs

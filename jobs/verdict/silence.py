@@ -40,11 +40,14 @@ from rebalance_core.texts import Text
 
 from ..config.settings import Settings
 from ..declared.instants import SECOND, Instant
-from ..fold.polled import BROKER, BrokerPolls
+from ..fold.facts import BROKER, BrokerPolls
 from ..judge.times.extents import reach
 from ..judge.times.intervals import ONE_IS_MISSING, SEVERAL, longest_at_edges, usual_gap
 from . import gaps
-from .gaps import Gap, time_text
+from .gaps import (
+    Gap,
+    time_text,
+)
 
 #: The key of a poll: cluster, broker name and id, and maybe group.
 _PollKey: TypeAlias = tuple[Any, ...]

@@ -25,7 +25,7 @@ STEPS = {
     "fold": {"declared.dossier"},
     "judge": set(),
     "publish": {
-        "fold.polled",
+        "fold.facts",
         "declared.dossier",
         "reports.tables",
     },

@@ -102,10 +102,6 @@ def test_a_folder_may_be_written_in_many_ways(here: Path, path: str) -> None:
     assert [file.path for file in files] == [f"file:{here}/a/d.jsonl"]
 
 
-def test_an_empty_folder_has_no_file(tmp_path: Path) -> None:
-    assert list_local_files([str(tmp_path)]) == []
-
-
 def test_each_file_is_read_once_also_where_links_lead_to_it(tmp_path: Path) -> None:
     day, other = tmp_path / "dumps" / "2026-11-20", tmp_path / "other"
     day.mkdir(parents=True)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.dumps import parsing
-from jobs.dumps.fastjson import MAX_DEPTH, FastjsonError
-from jobs.dumps.parsing import parse_body, parse_json
+from jobs.dumps.parsing import MAX_DEPTH, FastjsonError, parse_body, parse_json
 
 QUEUE_0 = '{"brokerName":"b","queueId":0,"topic":"T"}'
 TOO_DEEP = "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1)

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.dumps.fastjson import FastjsonError
-from jobs.dumps.parsing import parse_body
-from jobs.dumps.queue_maps import (
+from jobs.dumps.parsing import FastjsonError, parse_body
+from jobs.dumps.queues import (
     QueueName,
     is_list_of_topics,
     parse_message_queue,
     read_queue_map,
     read_topics,
 )
+from jobs.dumps.statement import Offset
 
 #: As Java prints a queue.
 JAVAS = "MessageQueue [topic=%s, brokerName=%s, queueId=%s]"
@@ -83,21 +83,6 @@ def test_what_is_no_map_of_queues_is_refused_at_its_name(table: Any, came: str) 
     assert came in caught.value.args[2]
 
 
-def test_the_dashboards_topics_have_their_queues_in_lists() -> None:
-    row = {"brokerName": "b", "queueId": 0, "brokerOffset": 9, "clientInfo": "i@1"}
-    topics = [
-        {"topic": "T", "queueStatInfoList": [row]},
-        {"topic": "%RETRY%g", "queueStatInfoList": []},
-        {"topic": "U", "queueStatInfoList": None},
-        {"topic": "V"},
-    ]
-
-    assert is_list_of_topics(topics)
-    assert list(read_topics(topics, "")) == [(("T", "b", 0), row)]
-    assert not is_list_of_topics([])
-    assert not is_list_of_topics([{"topic": "T"}])
-
-
 @pytest.mark.parametrize(
     "topics",
     [
@@ -111,7 +96,7 @@ def test_the_dashboards_topics_have_their_queues_in_lists() -> None:
 )
 def test_topics_that_name_no_queue_are_refused(topics: list[Any]) -> None:
     with pytest.raises(FastjsonError):
-        list(read_topics(topics, ""))
+        read_topics(topics, "")
 
 
 @pytest.mark.parametrize(
@@ -136,3 +121,18 @@ def test_topics_that_name_no_queue_are_refused(topics: list[Any]) -> None:
 )
 def test_a_queue_is_told_from_both_ends_of_its_text(text: str, expected: QueueName | None) -> None:
     assert parse_message_queue(text) == expected
+
+
+def test_the_dashboards_topics_have_their_queues_in_lists() -> None:
+    row = {"brokerName": "b", "queueId": 0, "brokerOffset": 9, "consumerOffset": 8}
+    topics = [
+        {"topic": "T", "queueStatInfoList": [row]},
+        {"topic": "%RETRY%g", "queueStatInfoList": []},
+        {"topic": "U", "queueStatInfoList": None},
+        {"topic": "V"},
+    ]
+
+    assert is_list_of_topics(topics)
+    assert read_topics(topics, "").offsets == (Offset("T", "b", 0, 9, 8, None),)
+    assert not is_list_of_topics([])
+    assert not is_list_of_topics([{"topic": "T"}])

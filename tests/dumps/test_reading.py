@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from jobs.config.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.dumps import unpacking
-from jobs.dumps.cache import ENTRY_BYTES, Cache
-from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
+from jobs.dumps.counts import Counts
+from jobs.dumps.reading import COUNTS, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, Statement
-from jobs.dumps.statements import RefusedLine, StatementReader
+from jobs.dumps.statements import ENTRY_BYTES, Cache, RefusedLine, StatementReader
 from jobs.dumps.unpacking import BEGINNING, Line, SliceLines, split_lines
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import Piece, all_values, shard_of
@@ -175,73 +175,6 @@ def test_pieces_have_what_the_reader_says_of_each_line(tmp_path: Path) -> None:
             assert each.shard == shard_of(statement.subject, 4)
 
 
-def test_an_error_has_no_content(tmp_path: Path) -> None:
-    (found,) = said(pieces_of(tmp_path / "a", line(CONNECTION, body=None, error_code=206)))
-
-    assert (found.content, found.source.error_code) == (None, 206)
-
-
-def test_equal_contents_are_one_object_again(tmp_path: Path) -> None:
-    """What was read of another text, in another order: a million polls hold one list."""
-    connections = [{"clientId": each, "clientAddr": "x:1"} for each in "ab"]
-    lines = [
-        line(CONNECTION, body={"connectionSet": each}) for each in (connections, connections[::-1])
-    ]
-
-    first, second = said(pieces_of(tmp_path / "a", *lines, lines[0]))[::2]
-
-    assert first.content is second.content
-    assert first.source is second.source
-
-
-def test_a_refused_line_is_there_as_it_came_with_its_reason(tmp_path: Path) -> None:
-    path = tmp_path / "night 1%"
-    pieces = pieces_of(path, line(ROUTE), b"\xef\xbb\xbfbad\r", b"\xff\xfe{}", b"", line(ROUTE))
-
-    found = [tuple(row.values()) for row in refused(pieces)]
-
-    file = f"file:{tmp_path}/night%201%25"
-    assert [(*each[:2], *each[3:]) for each in found] == [
-        (file, 2, "\ufeffbad\r", None),
-        (file, 3, "\ufffd\ufffd{}", b"\xff\xfe{}"),
-        (file, 4, "", None),
-    ]
-    assert [each[2] for each in found[:2]] == [
-        "expected one JSON object, came 'bad\r'",
-        "expected UTF-8 text, came bytes that are none",
-    ]
-    counts = counted(pieces)
-    assert (counts.lines, counts.refused) == ({0: 5}, 3)
-
-
-def test_lines_are_counted_whatever_they_say(tmp_path: Path) -> None:
-    groups = {"clientID": "a", "consumerDataSet": [{"groupName": "G"}, {"groupName": "H"}]}
-    first = pieces_of(tmp_path / "a", line(HEARTBEAT, body=groups), "bad", number=0)
-    second = pieces_of(tmp_path / "b", line(LOG, body="chatter"), number=1)
-    third = pieces_of(tmp_path / "c", number=2)
-
-    counts = counted([*first, *second, *third])
-
-    assert counts.lines == {0: 2, 1: 1, 2: 0}
-    assert counts.lines.total() == 3
-    assert counts.refused == 1
-    assert {each.subject for each in said(first)} == {"G", "H"}
-
-
-def test_later_lines_and_later_files_have_a_higher_order(tmp_path: Path) -> None:
-    """Of what was collected twice at one time the line that comes later counts."""
-    text = line(ROUTE)
-    later = pieces_of(tmp_path / "b", text, number=1)
-    earlier = pieces_of(tmp_path / "a", text, "bad" * 1000, text, number=0)
-
-    (found,) = statements_of([*later, *earlier]).values()
-
-    orders = [each.order for each in found]
-    assert orders == sorted(orders)
-    assert orders[2:] == [each.order for each in said(later)]
-    assert len(set(orders)) == 3
-
-
 def test_what_is_held_leaves_in_pieces_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,13 +213,6 @@ def test_a_log_line_says_how_far_its_print_is_ahead_and_of_which_log(tmp_path: P
     assert counts.ahead == {(cluster, "host-1"): ahead, (cluster, "10.0.0.1@1"): ahead}
     assert sum(number for (is_log, *_), number in counts.days.items() if is_log) == 4
     assert counts.days.total() == 5
-
-
-def test_a_memory_forgets_when_it_is_full() -> None:
-    memory: Cache[int, int] = Cache(most_bytes=3 * (10 + ENTRY_BYTES))
-    for number in range(4):
-        assert memory.remember(number, number, 10) == number
-    assert memory == {3: 3}
 
 
 # ---------------------------------------------------------------- rows
@@ -342,3 +268,10 @@ def test_rows_that_are_refused_have_their_file_and_no_number() -> None:
     counts = counted(pieces)
     assert (counts.lines, counts.refused, counts.damage[0].lines) == ({0: 2}, 2, 2)
     assert counts.bytes[0] == len("no line") + 2
+
+
+def test_a_memory_forgets_when_it_is_full() -> None:
+    memory: Cache[int, int] = Cache(most_bytes=3 * (10 + ENTRY_BYTES))
+    for number in range(4):
+        assert memory.remember(number, number, 10) == number
+    assert memory == {3: 3}

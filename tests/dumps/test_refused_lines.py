@@ -12,7 +12,7 @@ import pytest
 
 from jobs.config.settings import Settings
 from jobs.dumps import reading
-from jobs.dumps.senders import ERRORS
+from jobs.dumps.counts import ERRORS
 from jobs.dumps.statement import KINDS, LEFT_OUT
 from jobs.dumps.typed import LINES
 from jobs.engines import files

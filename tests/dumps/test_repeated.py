@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from jobs.config.bounds import DEFAULT_BOUNDS
+from jobs.dumps.counts import Days, PlausibleTimes
 from jobs.dumps.statement import KINDS, Statement
 from jobs.dumps.statements import RefusedLine, StatementReader
-from jobs.dumps.times import Days, PlausibleTimes
 from tests.dumps.samples import line
 
 TIMES = (

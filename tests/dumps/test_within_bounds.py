@@ -8,8 +8,8 @@ import re
 import pytest
 
 from jobs.config.bounds import Bounds
+from jobs.dumps.counts import DAY, PlausibleTimes
 from jobs.dumps.statements import RefusedLine, StatementReader
-from jobs.dumps.times import DAY, PlausibleTimes
 from tests.dumps.samples import BODIES, line
 
 

@@ -176,7 +176,7 @@ def test_what_the_stream_does_not_have_is_told_from_what_is_not_there() -> None:
 
 
 # The last one: 30 s as milliseconds that were taken for seconds.
-@pytest.mark.parametrize("period", [150, 300, 3600, 30_000])
+@pytest.mark.parametrize("period", [150, 30_000])
 def test_a_sink_that_has_few_of_the_heartbeats_is_an_error(period: int) -> None:
     rows = beats("a", range(0, 40 * period, period)) + beats("b", range(50, 40 * period, period))
     with pytest.raises(InputError, match="at least once in heartbeat_expiry_seconds = 130"):
@@ -278,7 +278,7 @@ def fleets(draw: st.DrawFn) -> tuple[dict[tuple[str, str], set[int]], dict[Any, 
     return there, {each: late[key(each)] for each in there}, length
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(fleets())
 def test_away_from_joins_the_lists_are_those_of_the_fleet_without_jitter(fleet: Any) -> None:
     there, late, length = fleet
@@ -307,7 +307,7 @@ def test_away_from_joins_the_lists_are_those_of_the_fleet_without_jitter(fleet: 
                 assert client not in members
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(fleets(), st.integers(1, 40), st.integers(1, 30))
 def test_parts_of_any_size_give_the_same(fleet: Any, most: int, batch: int) -> None:
     there, late, length = fleet

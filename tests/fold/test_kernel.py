@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
 from jobs.config.window import Window
+from jobs.declared.contents import MEMBER_FACTS, ROUTE_FACTS
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import (
     FOR_ALL,
@@ -30,12 +31,14 @@ from jobs.engines.pieces import (
     unpack_rows,
     unpack_value,
 )
-from jobs.fold import kernel, numbers, runs_of_slices
+from jobs.fold import kernel, numbers
 from jobs.fold.dossiers import group_of_nobody
-from jobs.fold.kernel import FACTS, Cutting, Facts, merge_facts, runs_of
+from jobs.fold.facts import FACTS, Facts, merge_facts
+from jobs.fold.kernel import Cutting, runs_of
+from jobs.fold.runs import ContentIds
 from jobs.fold.slices import TableStep
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES
-from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, fleet
+from jobs.schemas import BROKER_POLLS, SNAPSHOT_TABLES
+from tests.fold.fleets import EXPIRY_SECONDS, START, fleet
 from tests.fold.plain import fold_plainly, parts_of
 from tests.support.folding import FoldedShards, fold_slices, whole
 from tests.support.ids import ids_locally
@@ -121,7 +124,7 @@ def sliced(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> list[tu
 
 
 def folded(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> FoldedShards:
-    with mock.patch.object(runs_of_slices, "_MOST_HELD", cuts.most_held):
+    with mock.patch("jobs.fold.runs.MOST_HELD", cuts.most_held):
         return fold_slices(sliced(tables, cuts, cutting), cutting, cuts.tasks)
 
 
@@ -222,45 +225,6 @@ def test_a_group_is_in_the_shard_of_its_name_and_a_route_where_a_group_subscribe
         groups = subscribers.get((cluster, topic), [group_of_nobody(topic)])
         wanted = {shard_of(group, cuts.shards) for group in groups}
         assert {shard for shard, topics in dealt.items() if (cluster, topic) in topics} == wanted
-
-
-@pytest.mark.long
-@few
-@given(seeds, cuttings, st.booleans())
-def test_a_topic_of_no_group_is_in_one_dossier_of_all_shards(seed, cuts, has_ids):
-    tables = fleet(seed, groups=1)
-    cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
-    came = folded(with_ids(tables) if has_ids else tables, cuts, cutting)
-    routed = Counter(
-        (dossier.cluster, topic, dossier.consumer_group)
-        for dossiers in came.dossiers.values()
-        for dossier in dossiers
-        for topic in dossier.routes
-    )
-    assert set(routed.values()) == {1}
-    subscribers = came.facts.subscribers()
-    nobody = [each for each in routed if each[:2] not in subscribers]
-    assert nobody, "%RETRY%nobody at least"
-    assert len({each[:2] for each in nobody}) == len(nobody)
-    assert all(name == group_of_nobody(topic) for _, topic, name in nobody)
-
-
-def test_a_topic_that_its_groups_of_two_shards_have_comes_once_to_each():
-    names = {shard_of(f"G{number}", 4): f"G{number}" for number in range(40)}
-    groups = [names[0], names[1]]
-    heartbeats = pa.Table.from_pylist(
-        [heartbeat(consumer_group=group) for group in groups], HEARTBEATS.schema
-    )
-    routes = fleet(1)["topic_routes"]
-    of_topic = routes.filter(
-        pc.and_(pc.equal(routes["topic"], "T"), pc.equal(routes["cluster"], "c"))
-    )
-    cutting = Cutting(4, EXPIRY_SECONDS)
-    came = fold_slices([("heartbeats", heartbeats), ("topic_routes", of_topic)], cutting)
-    assert came.topics() == {0: {("c", "T")}, 1: {("c", "T")}}
-    runs = [runs_of(came.pieces[shard]).routes for shard in (0, 1)]
-    assert runs[0].runs.num_rows == runs[1].runs.num_rows > 0
-    assert runs[0].records == runs[1].records
 
 
 def test_a_shard_has_the_contents_that_its_runs_name_and_no_other():
@@ -364,20 +328,6 @@ def test_facts_of_nothing_and_of_one_part():
     assert part.subscribers() == {("c", "T"): ["G"]}
 
 
-def test_a_group_that_no_broker_ever_listed_has_the_routes_of_its_offsets_topics():
-    cutting = Cutting(3, EXPIRY_SECONDS)
-    came = fold_slices(whole(fleet(2, groups=4), cutting), cutting)
-    dossiers = {
-        (each.cluster, each.consumer_group): each
-        for of_shard in came.dossiers.values()
-        for each in of_shard
-    }
-    never_listed = dossiers["c", "G3"]
-    assert not never_listed.list_topics
-    assert "T" in never_listed.offsets
-    assert "T" in never_listed.routes
-
-
 def test_the_dossiers_of_a_shard_come_by_the_names_of_their_groups():
     cutting = Cutting(2, EXPIRY_SECONDS)
     for dossiers in fold_slices(whole(fleet(2, groups=3), cutting), cutting).dossiers.values():
@@ -386,10 +336,6 @@ def test_the_dossiers_of_a_shard_come_by_the_names_of_their_groups():
 
 
 # ---------------------------------------------------------------- the window, and one group
-
-
-def heartbeat(**values):
-    return HEARTBEAT | values
 
 
 def written(tmp_path, tables):
@@ -471,19 +417,6 @@ def _is_in(row, since, until):
     return since <= row["snapshot_time"] < until
 
 
-def test_one_group_alone_is_read_from_tables_and_files(tmp_path):
-    rows = fleet(5, groups=3)["heartbeats"]
-    pq.write_table(rows, tmp_path / "rows.parquet")
-    for source in (
-        rows,
-        numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")], LocalFileSystem()),
-    ):
-        chosen = numbers.rows_of_group(source, "G1")
-        runs = fold_slices([("heartbeats", chosen)], Cutting(1, EXPIRY_SECONDS))
-        clusters = {row["cluster"] for row in rows.to_pylist() if row["consumer_group"] == "G1"}
-        assert runs.facts.polled == {(cluster, "G1") for cluster in clusters}
-
-
 def test_lists_alone_are_enough_where_nothing_shows_the_polls():
     tables = fleet(3)
     alone = {name: rows.schema.empty_table() for name, rows in tables.items()}
@@ -519,3 +452,11 @@ def test_pieces_are_packed_rows_and_nothing_is_packed_of_none(monkeypatch):
     assert pa.concat_tables([unpack_rows(each.data) for each in pieces]).equals(rows)
     assert list(pack_rows(3, "polls", BROKER_POLLS.schema.empty_table())) == []
     assert FOR_ALL < 0
+
+
+def test_equal_records_of_other_facts_are_other_contents():
+    """In Python 1 and True are equal."""
+    number = next(fact for fact in ROUTE_FACTS if fact.name == "perm")
+    truth = next(fact for fact in MEMBER_FACTS if fact.name == "chooses_queues")
+    facts = ((number, 1), (truth, True))
+    assert len({ContentIds([fact]).identify([(value,)])[0] for fact, value in facts}) == 2

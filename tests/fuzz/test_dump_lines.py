@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.config.bounds import DEFAULT_BOUNDS, Bounds
-from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
+from jobs.dumps.counts import Counts
+from jobs.dumps.reading import COUNTS, DumpStep, statements_of
 from jobs.dumps.statement import (
     KINDS,
     LEFT_OUT,

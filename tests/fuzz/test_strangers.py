@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from jobs.collect import frames
 from jobs.collect.frames import FrameError
 from jobs.config.masking import Masking
-from jobs.dumps.client_log import parse_rebalance_line
-from jobs.dumps.queue_maps import parse_message_queue
+from jobs.dumps.queues import parse_message_queue, parse_rebalance_line
 from jobs.dumps.values import LineError
 from jobs.texts.shown import visible
 from rebalance_core import parse_client_id

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.dumps.reading import Counts
+from jobs.dumps.counts import Counts
 from jobs.dumps.statement import LineSource, Statement
-from jobs.snapshots.configs import ClusterConfigs
+from jobs.snapshots.clients import ClusterConfigs
 from jobs.snapshots.groups import SnapshotTerms, group_tables
 
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from jobs.dumps import reading
 from jobs.engines.pieces import all_rows, pack_value
 from jobs.schemas import SNAPSHOT_TABLES
-from jobs.snapshots import exact_types as pieces
 from jobs.snapshots.group_tables import GroupTables
 from jobs.snapshots.groups import SnapshotTerms, group_tables
 from jobs.snapshots.members import Members, member_at
-from jobs.snapshots.subjects import SubjectTables
+from jobs.snapshots.topics import SubjectTables
 from tests.snapshots import builders
 from tests.snapshots.builders import (
     heartbeat,
@@ -157,13 +156,12 @@ def test_pieces_of_a_table_are_the_whole_table(monkeypatch):
         "client_states": 3,
         "queue_offsets": 6,
     }
-    assert pieces.PIECE_ROWS > 7
 
 
 @pytest.mark.parametrize("bytes_at_once", [1, 1 << 30])
 def test_a_shard_makes_the_tables_of_each_of_its_groups_and_topics(monkeypatch, bytes_at_once):
     """Statements of one group lie in several pieces; groups and topics may have one name."""
-    monkeypatch.setattr("jobs.snapshots.subjects._BYTES_AT_ONCE", bytes_at_once)
+    monkeypatch.setattr("jobs.snapshots.topics._BYTES_AT_ONCE", bytes_at_once)
     of_group = [poll("a"), heartbeat("a", "T"), log_line("a", "AVG")]
     of_other = [each._replace(subject=builders.TOPIC) for each in of_group]
     of_topic = [route()]

@@ -91,16 +91,6 @@ def test_every_bad_line_is_quarantined_as_it_came_with_its_number_and_reason(
     assert len(rows(tmp_path / "out", "topic_routes")) == 1
 
 
-def test_a_folder_of_nothing_but_broken_archives_is_all_quarantine(
-    dumps: Path, tmp_path: Path
-) -> None:
-    (dumps / "fake.jsonl.gz").write_bytes(b"this is not gzip\n")
-    result = ingest(dumps, tmp_path / "out")
-    assert (result.lines, result.quarantined) == (1, 1)
-    assert [row["line_number"] for row in quarantine(tmp_path / "out")] == [0]
-    assert rows(tmp_path / "out", "heartbeats") == []
-
-
 def test_more_bad_lines_than_allowed_are_an_error_after_everything_was_written(
     dumps: Path, tmp_path: Path
 ) -> None:

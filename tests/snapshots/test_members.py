@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from jobs.snapshots.members import MemberRow
 from tests.snapshots.builders import (
     Rows,
     at,
@@ -15,7 +14,6 @@ from tests.snapshots.builders import (
     poll,
     running_info,
     shown,
-    subscriptions,
     tables,
 )
 
@@ -104,16 +102,6 @@ def test_what_is_said_elsewhere_counts_from_when_it_was_first_said_over_any_conn
     assert found == [(at(10), shown("T1")), (at(60), shown("T2"))]
 
 
-def test_a_member_may_go_back_to_what_it_said_before():
-    said = [("T1", 0), ("T2", 60), ("T1", 120)]
-    rows = tables(
-        *[heartbeat("a", topic, seconds=when) for topic, when in said],
-        *[poll("a", seconds=when + 10) for _, when in said],
-    )
-    found = [row["subscriptions"] for row in rows["heartbeats"]]
-    assert found == [shown("T1"), shown("T2"), shown("T1")]
-
-
 def test_a_member_goes_back_to_what_it_said_before_though_another_connection_is_heard():
     # broker-b's heartbeats are not collected: what the client says to broker-a counts there too.
     said = [("T1", 0), ("T2", 60), ("T1", 120), ("T1", 150)]
@@ -149,17 +137,6 @@ def test_what_a_member_said_last_counts_once_its_connection_is_not_heard(polled,
     )
     row = rows["heartbeats"][-1]
     assert (row["subscriptions"], row["subscription_source"]) == (shown(topic), source)
-
-
-def test_a_list_that_stays_the_same_is_looked_at_again_when_other_words_count():
-    polled = (110, 140, 150, 151, 200, 269, 270, 300)
-    rows = tables(
-        *[heartbeat("a", "T1", seconds=each) for each in (0, 30, 60, 360, 390)],
-        running_info("a", "T2", seconds=70),
-        *[poll("a", seconds=each) for each in polled],
-    )
-    found = [each["topic"] for row in rows["heartbeats"] for each in row["subscriptions"]]
-    assert found == ["T1"] * 3 + ["T2"] * 3 + ["T1"] * 2
 
 
 def test_processes_that_share_an_id_keep_their_own_words_whatever_the_others_say():
@@ -254,31 +231,12 @@ def test_the_strategy_is_what_was_last_seen_and_a_log_names_what_nearby_wraps():
     }
 
 
-def test_each_copy_of_an_id_is_a_row():
-    rows = tables(poll("a", "a", "c"))
-    found = [(row["client_id"], row["client_addr"]) for row in rows["heartbeats"]]
-    assert sorted(found) == [("a", "a:1"), ("a", "a:2"), ("c", "c:1")]
-
-
-@pytest.mark.parametrize(
-    ("consume_type", "topics", "source", "pull_consumer", "chooses"),
-    [
-        ("CONSUME_ACTIVELY", (), "HEARTBEAT", False, True),
-        ("CONSUME_ACTIVELY", (), "RUNNING_INFO", None, True),
-        ("CONSUME_ACTIVELY", ("T",), "HEARTBEAT", None, False),
-        ("CONSUME_PASSIVELY", (), "HEARTBEAT", None, False),
-        # The last heartbeat of any member wrote it.
-        ("CONSUME_ACTIVELY", (), "GROUP_TABLE", None, False),
-        (None, (), "GROUP_TABLE", None, False),
-        ("CONSUME_ACTIVELY", ("T",), "HEARTBEAT", True, True),
-    ],
-)
-def test_who_pulls_and_itself_subscribes_to_nothing_chooses_its_queues(
-    consume_type, topics, source, pull_consumer, chooses
-):
-    member = MemberRow(
-        *("broker-a", 0, "a", "a:1", "JAVA", 401),
-        *(consume_type, "CLUSTERING", subscriptions(*topics), source),
-        *(None, None, None, pull_consumer),
+def test_a_list_that_stays_the_same_is_looked_at_again_when_other_words_count():
+    polled = (110, 140, 150, 151, 200, 269, 270, 300)
+    rows = tables(
+        *[heartbeat("a", "T1", seconds=each) for each in (0, 30, 60, 360, 390)],
+        running_info("a", "T2", seconds=70),
+        *[poll("a", seconds=each) for each in polled],
     )
-    assert member.chooses_queues is chooses
+    found = [each["topic"] for row in rows["heartbeats"] for each in row["subscriptions"]]
+    assert found == ["T1"] * 3 + ["T2"] * 3 + ["T1"] * 2

@@ -11,17 +11,8 @@ from operator import itemgetter
 from jobs.declared.dossier import Dossier
 from jobs.engines.pieces import FOR_ALL, Piece, all_values
 from jobs.fold.dossiers import make_dossiers
-from jobs.fold.kernel import (
-    FACTS,
-    OF_GROUPS,
-    OF_TOPICS,
-    ROUTES,
-    ROUTES_DEALT,
-    Cutting,
-    Dealing,
-    Facts,
-    runs_of,
-)
+from jobs.fold.facts import FACTS, Facts
+from jobs.fold.kernel import OF_GROUPS, OF_TOPICS, ROUTES, ROUTES_DEALT, Cutting, Dealing, runs_of
 from jobs.fold.numbers import TableSource
 from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
 

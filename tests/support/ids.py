@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from jobs.declared.contents import MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTION_FIELDS
 from jobs.fold.checked_rows import TableReading
+from jobs.fold.kernel import member_runs, poll_runs, route_runs
 from jobs.fold.numbers import TableSource
 from jobs.fold.runs import Contents, reunite
-from jobs.fold.runs_of_slices import member_runs, poll_runs, route_runs
 from jobs.schemas import (
     ANSWERED,
     BROKER_POLLS,
@@ -42,7 +42,7 @@ def ids_locally(
     runs = lists.runs.to_pylist()
     if broker_polls is not None:
         for part in poll_runs(TableReading(BROKER_POLLS, [broker_polls]), has_ids=False):
-            runs += part.to_pylist()
+            runs += part.runs.to_pylist()
     polls: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in sorted(runs, key=lambda each: each["list_id"] is None):
         for time in run["times"]:
