@@ -26,7 +26,7 @@ from rebalance_core.english import agreeing
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..dumps import senders
+from ..dumps import counts as counting
 from ..dumps.counts import Counts, Damage, ImplausibleLines
 from ..dumps.statement import CLUSTER_INFO, CONSUMER_CONNECTION
 from ..engines.engine import Slice
@@ -67,7 +67,7 @@ def too_much(counts: Counts, allowed: float) -> LostShare | None:
 def losses(
     slices: Sequence[Slice],
     counts: Counts,
-    understood: Mapping[senders.LineSender, int],
+    understood: Mapping[counting.LineSender, int],
     allowed: float,
     apart: Mapping[str, ImplausibleLines],
 ) -> list[Gap]:
@@ -171,12 +171,12 @@ _PARTS = (
 
 #: The words for each part of a sender.
 _ROLES = {
-    senders.BROKER: "broker {name}",
-    senders.NAMESERVER: "nameserver {name}",
-    senders.CLIENT: "client {name}",
-    senders.GROUP: "group {name}",
-    senders.TOPIC: "topic {name}",
-    senders.PROCESS: "process {name}",
+    counting.BROKER: "broker {name}",
+    counting.NAMESERVER: "nameserver {name}",
+    counting.CLIENT: "client {name}",
+    counting.GROUP: "group {name}",
+    counting.TOPIC: "topic {name}",
+    counting.PROCESS: "process {name}",
 }
 
 
@@ -184,14 +184,14 @@ class _Refused(NamedTuple):
     """The refused lines of one sender in one file."""
 
     file: str
-    sender: senders.LineSender
-    of_sender: senders.RefusedLines
+    sender: counting.LineSender
+    of_sender: counting.RefusedLines
 
 
 class _Part(NamedTuple):
     """A part of the input: a file, or what the fields of its sender say."""
 
-    sender: senders.LineSender
+    sender: counting.LineSender
     file: str = ""
 
     @property
@@ -210,7 +210,7 @@ class _Part(NamedTuple):
 
 
 def refused_lines(
-    files: Mapping[int, str], counts: Counts, understood: Mapping[senders.LineSender, int]
+    files: Mapping[int, str], counts: Counts, understood: Mapping[counting.LineSender, int]
 ) -> tuple[list[Gap], int]:
     """A gap for each part of which most was refused; and of how many refused lines they are.
 
@@ -253,7 +253,7 @@ def failed_answers(counts: Counts) -> Iterator[Gap]:
     by_server = grouped(
         (line_sender._replace(error=""), (line_sender.error, lines))
         for line_sender, lines in counts.answers.items()
-        if line_sender.kind in senders.ERRORS
+        if line_sender.kind in counting.ERRORS
     )
     for sender, answers in sorted(by_server.items()):
         is_listing = (sender.cluster, sender.server) in with_lists or sender.kind == CLUSTER_INFO
@@ -270,26 +270,26 @@ def failed_answers(counts: Counts) -> Iterator[Gap]:
             yield Gap(gaps.ANSWERS_FAILED, text)
 
 
-def _parts(sender: senders.LineSender, file: str) -> Iterator[_Part]:
+def _parts(sender: counting.LineSender, file: str) -> Iterator[_Part]:
     """The parts that lines of a sender are of."""
     if sender.cluster:
-        whole = senders.LineSender(sender.cluster)
+        whole = counting.LineSender(sender.cluster)
         names = ({name: getattr(sender, name) for name in part} for part in _PARTS)
         yield from dict.fromkeys(_Part(whole._replace(**row)) for row in names)
     if file:
-        yield _Part(senders.OTHERS, file)
+        yield _Part(counting.OTHERS, file)
 
 
 def _understood(
     parts: Mapping[_Part, object],
     files: Mapping[int, str],
     counts: Counts,
-    understood: Mapping[senders.LineSender, int],
+    understood: Mapping[counting.LineSender, int],
 ) -> Counter[_Part]:
     """The lines of each part that were understood. Those of senders that were not counted each by
     itself may be of any.
     """
-    others = understood.get(senders.OTHERS, 0)
+    others = understood.get(counting.OTHERS, 0)
     found = Counter({part: others for part in parts if not part.file})
     for sender, lines in understood.items():
         for part in _parts(sender, ""):
@@ -297,7 +297,7 @@ def _understood(
                 found[part] += lines
     for number, file in files.items():
         refused = sum(lost.lines for lost in counts.refused_by.get(number, {}).values())
-        found[_Part(senders.OTHERS, file)] += counts.lines[number] - refused
+        found[_Part(counting.OTHERS, file)] += counts.lines[number] - refused
     return found
 
 

@@ -1,8 +1,8 @@
 """Moments that somebody asks about, from dump files or snapshot tables; the answers as texts.
 
 One group is folded and judged in this process, by the functions that a night is folded and judged
-by. ``explain`` and ``what_if`` begin with the judgement of the moment (``Judged`` of ``reports``). What
-a published run has of the topic leads. Where there is no such run, the same rules judged the group
+by. ``explain`` and ``what_if`` begin with the judgement of the moment (``Judged``). What a
+published run has of the topic leads. Where there is no such run, the same rules judged the group
 for this answer, and their rows are read as those of a run are. The problem of a moment is made of
 the rows that were there then, as that of the night is made of all.
 """
