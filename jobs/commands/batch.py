@@ -1,7 +1,7 @@
 """Batch jobs ``run``, ``ingest`` and ``audit``: checked first, planned, run, and summed up."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -85,14 +85,19 @@ class Job:
 
     def run(self) -> int:
         """Does it, or says what it would do; returns the exit code."""
-        if self.args.dry_run:
+        args, source = self.args, (self.dumps, self.snapshots)
+        if args.dry_run:
             for line in [*self._plan(), "dry run: nothing was written"]:
                 say(line)
             return 0
         # With --verbose Java writes to the terminal as well.
-        progress = Progress(quiet=self.args.quiet, is_moving=not self.args.verbose)
+        progress = Progress(quiet=args.quiet, is_moving=not args.verbose)
         try:
-            with self._engine(progress) as engine, self._ingested(engine, progress) as late:
+            choice = choose_engine(args.engine, *source, master=args.master, workers=args.workers)
+            progress.say(choice.sentence)
+            progress.plan(STEPS[args.command])
+            opened = open_engine(choice, args.command, *source, args.master, progress, args.verbose)
+            with opened as engine, self._ingested(engine, progress) as late:
                 published = self._audited(engine, progress, late)
             if late is not None:
                 complain(str(late))
@@ -106,21 +111,17 @@ class Job:
             return late.exit_code
         if published is None:
             return 0
-        return int(is_closed(published, chain.from_iterable(self.args.fail_on)))
+        return int(is_closed(published, chain.from_iterable(args.fail_on)))
 
     def _plan(self) -> Iterator[str]:
         if self.dumps is not None:
             yield from _plan_ingest(self.dumps, self.snapshots, self.args.master)
         if self.task is not None:
             yield from _plan_audit(self.task, ingested_before=self.dumps is None)
-        yield from _plan_settings(self.settings)
-
-    def _engine(self, progress: Progress) -> AbstractContextManager[Engine]:
-        args, source = self.args, (self.dumps, self.snapshots)
-        choice = choose_engine(args.engine, *source, master=args.master, workers=args.workers)
-        progress.say(choice.sentence)
-        progress.plan(STEPS[args.command])
-        return open_engine(choice, args.command, *source, args.master, progress, args.verbose)
+        # The settings in force, one a line, under their hash.
+        yield f"settings {self.settings.fingerprint()}"
+        for key, value in flat(self.settings.model_dump(mode="json", exclude_none=True)):
+            yield f"  {key}={json_text(value)}"
 
     @contextmanager
     def _ingested(self, engine: Engine, progress: Progress) -> Iterator[QuarantineError | None]:
@@ -301,13 +302,6 @@ def _plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
         in_force, before = folder.find(date), folder.before(date)
         yield f"  replaces {f'run {in_force.run_id}' if in_force else 'no run: the date has none'}"
         yield f"  compared with {f'run {before.run_id} of {before.date}' if before else 'no run'}"
-
-
-def _plan_settings(settings: Settings) -> Iterator[str]:
-    """The settings in force, one a line, under their hash."""
-    yield f"settings {settings.fingerprint()}"
-    for key, value in flat(settings.model_dump(mode="json", exclude_none=True)):
-        yield f"  {key}={json_text(value)}"
 
 
 def _table_line(snapshots: Snapshots, name: str, in_window: int | None) -> str:

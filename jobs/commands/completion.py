@@ -92,10 +92,6 @@ def _reports(args: Any) -> Reports:
     return reports_of(args, settings)
 
 
-def _dates(_prefix: str, args: Any) -> Iterable[str]:
-    return _reports(args).dates()
-
-
 def _finding_ids(_prefix: str, args: Any) -> Iterable[str]:
     from ..reports.run_findings import read_rows
     from ..reports.tables import PublishedTables
@@ -135,7 +131,7 @@ _NAMES: Mapping[str, _Names] = {
     "table": _tables,
     **dict.fromkeys(("finding_id", "--finding"), _finding_ids),
     "--columns": _columns,
-    "--date": _dates,
+    "--date": lambda _prefix, args: _reports(args).dates(),
     "--group": _names_in_health("consumer_group"),
     "--topic": _names_in_health("topic"),
     "--set": _settings,

@@ -181,9 +181,11 @@ def _add_options(command: Parser, table: str) -> None:
             given |= {} if choices else {"metavar": name, "nargs": "?"}
             name = name.lower()
         elif metavar or choices:
-            reader = _READERS.get(name, _READERS.get(metavar, str))
-            read = partial(_named, name) if are_changes else reader
-            given |= {"metavar": metavar, "default": default, "type": read}
+            # What a change is, its command knows.
+            as_change = partial(lambda option, text: (option, text), name)
+            by_value = _READERS.get(name, _READERS.get(metavar, str))
+            reader = as_change if are_changes else by_value
+            given |= {"metavar": metavar, "default": default, "type": reader}
         else:
             given["action"] = "store_true"
         if many:
@@ -201,11 +203,6 @@ def _add_options(command: Parser, table: str) -> None:
         if required:
             given["required"] = True
         place.add_argument(name, **given)
-
-
-def _named(option: str, text: str) -> tuple[str, str]:
-    """An option with its value: what a change is, its command knows."""
-    return option, text
 
 
 def date_of(text: str) -> str:

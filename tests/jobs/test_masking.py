@@ -193,7 +193,7 @@ def test_it_travels_to_workers() -> None:
     assert pickle.loads(pickle.dumps(Masking(key=b"k"))) == Masking(key=b"k")  # noqa: S301
 
 
-@pytest.mark.long
+@pytest.mark.house
 @pytest.mark.parametrize(
     "text",
     [

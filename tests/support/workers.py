@@ -12,9 +12,12 @@ from pathlib import Path
 
 from xdist.scheduler import LoadScopeScheduling
 
+#: Folders whose files share an audit: each worker would make it anew.
+AUDITED_ONCE = ("tests/e2e", "tests/languages")
+
 
 class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]
-    """What starts Spark is one unit, whatever its file; every other file is one."""
+    """What starts Spark is one unit, and each such folder; of all others every file is one."""
 
     def schedule(self) -> None:
         """Called when all workers have collected, and said what starts Spark."""
@@ -23,7 +26,9 @@ class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]
         super().schedule()
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid in self.on_spark else nodeid.partition("::")[0]
+        file = nodeid.partition("::")[0]
+        folder = file.rpartition("/")[0]
+        return "spark" if nodeid in self.on_spark else folder if folder in AUDITED_ONCE else file
 
 
 def _folder() -> Path:
