@@ -3,7 +3,13 @@
 Standard library and NumPy only; no input or output, no clock. One module each:
 
     State -> possible_views -> find_processes -> compute_claims -> count_owners -> evaluate
-          -> find_causes (over repairs.py) -> find_faults (words: descriptions.py; moves.py)
+          -> find_causes (over repairs.py) -> find_faults (words: descriptions.py)
+
+A module imports those before it in this order, and none behind it:
+
+    grouping, texts < english < errors, message_queue, client_id < strategy < strategies
+    < strategy_factory < strategy_rules < state < views < processes < claims < findings < division
+    < repairs < causes < descriptions < faults < changes < prediction
 """
 
 from .causes import Causes as Causes

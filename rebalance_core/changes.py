@@ -104,9 +104,9 @@ def make_plan(situation: Situation, changes: Iterable[Change]) -> Plan:
     steps: list[Step] = []
     made: list[Change] = []
     for change in changes:
-        for step in change.steps(situation):
-            apply = _joining(step, step.joins, made, situation) if step.joins else step.apply
-            steps.append(step._replace(apply=apply))
+        for one in change.steps(situation):
+            apply = _joining(one, one.joins, made, situation) if one.joins else one.apply
+            steps.append(one._replace(apply=apply))
             situation = apply(situation)
         made.append(change)
     return Plan(tuple(steps), situation)

@@ -404,14 +404,13 @@ def _without_a_broker(state: State) -> Iterator[Text]:
     """
     subscribed = {member.client_id: member for member in state.members if member.subscribed}
     lost = repairs.lost_brokers(state)
-    cut_off = grouped(
-        (name, each) for each, name in state.unreachable if each in subscribed and name not in lost
-    )
-    for broker_name, client_ids in sorted(cut_off.items()):
+    lacking = [(name, id_) for id_, name in state.unreachable if id_ in subscribed]
+    not_reaching = grouped((name, id_) for name, id_ in lacking if name not in lost)
+    for broker_name, client_ids in sorted(not_reaching.items()):
         template = "{clients} [does|do] not reach {broker} and [reads|read] no queue of it"
         yield _about_clients(sorted(client_ids), template, broker=broker_name)
-    every = set[str]().union(*cut_off.values())
-    by_table = {each for each in every if subscribed[each].subscription_source == GROUP_TABLE}
+    every = set[str]().union(*not_reaching.values())
+    by_table = {id_ for id_ in every if subscribed[id_].subscription_source == GROUP_TABLE}
     if by_table:
         yield _about_clients(
             sorted(by_table),

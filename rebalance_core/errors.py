@@ -63,7 +63,7 @@ def nearest(name: str, there: Collection[str]) -> list[str]:
         return by_case[folded_name][:3]
     near = get_close_matches(folded_name, list(by_case), n=3, cutoff=0.7)
     if not near and len(folded_name) >= _SHORTEST_BEGINNING:
-        near = [each for each in by_case if each.startswith(folded_name)]
+        near = [folded for folded in by_case if folded.startswith(folded_name)]
     return [near_name for folded in near for near_name in by_case[folded]][:3]
 
 

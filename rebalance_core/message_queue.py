@@ -49,7 +49,7 @@ def is_own_retry_topic(topic: str, group: str, subscribed: Collection[str] = ())
     own = f"{RETRY_PREFIX}{group}"
     if topic == own:
         return True
-    by_pop = (f"{own}{separator}{each}" for each in subscribed for separator in "_+")
+    by_pop = (f"{own}{separator}{other}" for other in subscribed for separator in "_+")
     return topic.startswith(own) and topic not in subscribed and topic in by_pop
 
 

@@ -48,7 +48,7 @@ MOST_STATES = 512
 _FEWEST_STATES = 16
 _MEMBERS_IN_ALL = 100_000
 
-_Each = TypeVar("_Each")
+_Item = TypeVar("_Item")
 _Queues: TypeAlias = list[MessageQueue]
 
 
@@ -308,7 +308,7 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
     return Ways(max(2 ** len(steps) - 2, 0), len(looked_at), len(harmed), worst)
 
 
-def _parts(every: Sequence[_Each], most: int, fewest: int = 1) -> list[tuple[_Each, ...]]:
+def _parts(every: Sequence[_Item], most: int, fewest: int = 1) -> list[tuple[_Item, ...]]:
     """The ways to have done some of these and not all, smallest first; ``fewest`` is 0 or 1.
 
     Where there are more than ``most``: the first of them in the given order, and of these too only
@@ -349,7 +349,7 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
         several = (q for q in queues if owners[q] > 1 and (DUPLICATE, q) not in keys_before)
         none = (q for q in queues - gone if owners[q] == 0 and (ORPHANED, q) not in keys_before)
         done = tuple(shown_id(copy_id(*process)) for process in changing if process in moved)
-        wrong = (tuple(sort_message_queues(each)) for each in (several, none))
+        wrong = (tuple(sort_message_queues(found)) for found in (several, none))
         return StateBetween(done, *wrong)
 
     # All that know the new lists are the state after; none, with nobody gone, the state before.

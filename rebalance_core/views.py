@@ -83,12 +83,12 @@ def readable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
 @lru_cache(maxsize=16)
 def _readable_queues(topic: str, brokers: tuple[RouteBroker, ...]) -> tuple[MessageQueue, ...]:
     readable = (broker for broker in brokers if broker.is_readable)
-    return _queues(topic, ((each.broker_name, range(each.read_queue_nums)) for each in readable))
+    return _queues(topic, ((b.broker_name, range(b.read_queue_nums)) for b in readable))
 
 
 def _queues(topic: str, numbers: Iterable[tuple[str, range]]) -> tuple[MessageQueue, ...]:
     """The queues of a topic with these numbers, by broker name, in Java's order."""
-    queues = [MessageQueue(topic, name, number) for name, of_name in numbers for number in of_name]
+    queues = [MessageQueue(topic, name, number) for name, ids in numbers for number in ids]
     return tuple(sort_message_queues(queues))
 
 

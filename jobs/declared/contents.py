@@ -134,7 +134,7 @@ def is_expired(
     another one with every poll.
 
     >>> bounds = silence_bounds(130)
-    >>> [is_expired(each * SECOND, bounds, is_silent=False) for each in (90, 91, 131)]
+    >>> [is_expired(silence * SECOND, bounds, is_silent=False) for silence in (90, 91, 131)]
     [False, None, True]
     """
     if is_silent:

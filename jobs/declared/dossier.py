@@ -278,13 +278,13 @@ class Dossier:
     #: The last lists of the group's members in other clusters of the same nameservers.
     elsewhere: dict[str, "LastList"] = field(default_factory=dict)
 
-    def lists_between(self, since: Instant, until: Instant) -> Sequence[str]:
+    def lists_between(self, first_seen: Instant, last_seen: Instant) -> Sequence[str]:
         """The ids of the lists with members that brokers gave from one round to another."""
         return [
             run.answer
             for run in self.polls
             if run.answer in self.list_members
-            and bisect_left(run.times, since) < bisect_right(run.times, until)
+            and bisect_left(run.times, first_seen) < bisect_right(run.times, last_seen)
         ]
 
     @property

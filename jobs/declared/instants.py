@@ -90,12 +90,12 @@ def together(
     [[1, 2], [9]]
     """
     found: list[list[_Item]] = []
-    until: Instant = 0
-    for item in sorted(items, key=lambda each: time_of(each)[0]):
+    last_end: Instant = 0
+    for item in sorted(items, key=lambda item: time_of(item)[0]):
         begins, ends = time_of(item)
-        if not found or begins - until > apart:
+        if not found or begins - last_end > apart:
             found.append([])
-            until = ends
+            last_end = ends
         found[-1].append(item)
-        until = max(until, ends)
+        last_end = max(last_end, ends)
     return found

@@ -209,7 +209,7 @@ def day_and_time(time: datetime) -> str:
     return Text("{at:day}", at=time)
 
 
-def ends_at(since: datetime, until: datetime, zone: tzinfo) -> str:
+def ends_at(begins: datetime, ends: datetime, zone: tzinfo) -> str:
     """The end of a time; with its date only where that is another in this zone.
 
     >>> begin = datetime(2026, 11, 20, 2, 4, 7)
@@ -218,8 +218,8 @@ def ends_at(since: datetime, until: datetime, zone: tzinfo) -> str:
     """
     from rebalance_core.texts import Text  # noqa: PLC0415 - see day_and_time
 
-    days = {in_utc(time).astimezone(zone).date() for time in (since, until)}
-    return Text("{at:clock}", at=until) if len(days) == 1 else day_and_time(until)
+    days = {in_utc(time).astimezone(zone).date() for time in (begins, ends)}
+    return Text("{at:clock}", at=ends) if len(days) == 1 else day_and_time(ends)
 
 
 def share_in_words(share: float | None) -> str:

@@ -17,12 +17,6 @@ NEARBY = "MACHINE_ROOM_NEARBY-AVG"
 PLAIN = ("AVG", "AVG_BY_CIRCLE", "CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM")
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_a_strategy_has_the_name_it_was_asked_for_by(name) -> None:
-    assert make_strategy(name).name == name
-    assert name in repr(make_strategy(name))
-
-
 @pytest.mark.parametrize("inner", PLAIN)
 def test_nearby_names_what_it_wraps(inner) -> None:
     params = {"broker_room": {}, "client_room": {}}
@@ -109,9 +103,3 @@ def test_what_java_could_not_do_without_is_asked_for(name, params, message) -> N
 def test_every_strategy_has_a_java_class_of_its_own() -> None:
     """Else a group whose running infos show it would be STRATEGY_NOT_KNOWN."""
     assert sorted(JAVA_CLASSES.values()) == sorted([*STRATEGIES, "MACHINE_ROOM_NEARBY"])
-
-
-def test_every_error_is_an_allocation_error_and_a_value_error() -> None:
-    for each in (InvalidParameterError, MissingParameterError, UnknownStrategyError):
-        assert issubclass(each, AllocationError)
-    assert issubclass(AllocationError, ValueError)
