@@ -39,7 +39,6 @@ from ..verdict.check_answers import (
     NewLook,
     OffsetsSeen,
     OtherFault,
-    Sighting,
     kind_in_words,
 )
 from ..verdict.gaps import OF_ROUNDS, Gap
@@ -167,25 +166,19 @@ class Comparison:
             or not causes.isdisjoint(_BY_RUNNING_INFOS)
             or (source == RUNNING_INFO and not causes.isdisjoint(_BY_SUBSCRIPTIONS))
         )
-        offsets = None
-        if finding.kind in _BY_OFFSETS:
-            offsets = list(_offsets(dossier, finding))
+        offsets = list(_offsets(dossier, finding)) if finding.kind in _BY_OFFSETS else None
         left = self._left(finding, dossier)
         return NewLook(
-            sightings=[
-                Sighting(row.first_seen, row.last_seen, row.lasts, row.ongoing)
-                for row in self.after.rows
-                if row.finding_id == finding.finding_id
-            ],
+            sightings=[row for row in self.after.rows if row.finding_id == finding.finding_id],
             witnesses=dict(_witnesses(dossier, offsets if not left else None)),
             members=self._members(dossier) if by_infos and not left else None,
             offsets=offsets,
-            lacks=[*self.lacks, *self._lacks(finding, rows, dossier)],
+            lacks=[*self.lacks, *self._find_lacks(finding, rows, dossier)],
             left=left,
             others=[*self._others(finding.place, causes)],
         )
 
-    def _lacks(
+    def _find_lacks(
         self, finding: FindingRow, rows: Sequence[FindingRow], dossier: Dossier
     ) -> Iterator[Lack]:
         for gap in self.gaps:
@@ -194,16 +187,16 @@ class Comparison:
             if of_cluster and of_group and gap.kind not in OF_ROUNDS:
                 until = gap.text.values.get("until")
                 yield Lack(gap.text, until.values["at"] if isinstance(until, Text) else None)
-        health = self.after.health.get(finding.place)
+        health = self.after.health.get(finding.place, {})
         if not dossier.polls:
             yield Lack(Text("no broker was asked about the group"))
-        elif health is None and (dossier.last_listed is None or dossier.is_offline):
+        elif not health and (dossier.last_listed is None or dossier.is_offline):
             yield Lack(Text("the group has no member, and nothing else shows the topic"))
-        elif health is not None and not is_complete(health["coverage"]):
+        elif health and not is_complete(health["coverage"]):
             coverage = in_words(health["coverage"])
             template = "not audited ({coverage}), {reason}"
             yield Lack(Text(template, coverage=coverage, reason=health["reason"]))
-        elif health is not None and health["unaudited_until"] is not None:
+        elif health and health["unaudited_until"] is not None:
             coverage = in_words(health["unaudited_coverage"])
             reason = Text("not audited for some time ({coverage})", coverage=coverage)
             yield Lack(reason, to_instant(health["unaudited_until"]))
@@ -217,13 +210,13 @@ class Comparison:
             brokers = {name for row in rows for name in row.broker_names}
             routed = {name for name, _ in _routed(dossier, finding.place.topic)}
             queues = self.before.health.get(finding.place, {}).get("queues") or 0
-            if brokers - routed or (health or {}).get("queues", 0) <= queues:
+            if brokers - routed or health.get("queues", 0) <= queues:
                 yield Lack(Text("the routes do not show that the queues are back"))
 
     def _left(self, finding: FindingRow, dossier: Dossier) -> str | None:
         """The reason why there is nothing any more that the finding could be of."""
-        health = self.after.health.get(finding.place)
-        coverage = None if health is None else health["coverage"]
+        health = self.after.health.get(finding.place, {})
+        coverage = health.get("coverage")
         has_members = dossier.last_listed is not None and not dossier.is_offline
         before = self.before.health.get(finding.place, {}).get("coverage")
         if has_members and coverage in (None, NOT_SUBSCRIBED) and before != NOT_SUBSCRIBED:
@@ -233,7 +226,7 @@ class Comparison:
             return Text("the queue is not in the topic's route any more")
         is_divided = finding.kind in (ORPHANED, DUPLICATE)
         if is_divided and before == AUDITED != coverage and is_complete(coverage or ""):
-            reason: str = (health or {})["reason"]
+            reason: str = health["reason"]
             return reason
         return None
 

@@ -55,15 +55,6 @@ def kind_in_words(kind: str, queues: Iterable[tuple[str, int] | None]) -> str:
     return Text("{kind} ({queues})", kind=title, queues=queues_in_words(named)) if named else title
 
 
-class Sighting(NamedTuple):
-    """An episode of the finding in the newer snapshots; ``lasts``: for long enough to count."""
-
-    first_seen: Instant
-    last_seen: Instant
-    lasts: bool
-    ongoing: bool
-
-
 class OffsetsSeen(NamedTuple):
     """The offsets of a queue, poll by poll, ascending in time."""
 
@@ -91,14 +82,15 @@ class OtherFault(NamedTuple):
 class NewLook:
     """A look of newer snapshots at the place of one finding.
 
-    ``witnesses``: those without whom nobody could say that it is gone, by name, with the snapshots
-    in which each gave evidence, ascending. ``members``: likewise the client ids that are listed at
-    the end, with their running infos; None: nothing of the finding shows in these. ``offsets``: of
-    its queues; None: likewise. ``left``: the reason why there is nothing any more that could be
-    wrong. ``others``: faults that came in its place. ``is_deleted``: no broker knows the group.
+    ``sightings``: its episodes there. ``witnesses``: those without whom nobody could say that it is
+    gone, by name, with the snapshots in which each gave evidence, ascending. ``members``: likewise
+    the client ids that are listed at the end, with their running infos; None: nothing of the
+    finding shows in these. ``offsets``: of its queues; None: likewise. ``left``: the reason why
+    there is nothing any more that could be wrong. ``others``: faults that came in its place.
+    ``is_deleted``: no broker knows the group.
     """
 
-    sightings: Sequence[Sighting] = ()
+    sightings: Sequence[FindingRow] = ()
     witnesses: Mapping[str, Sequence[Instant]] = field(default_factory=dict)
     members: Mapping[str, Sequence[Instant]] | None = None
     offsets: Sequence[OffsetsSeen] | None = None

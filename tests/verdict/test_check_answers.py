@@ -15,7 +15,6 @@ from jobs.verdict.check_answers import (
     NewLook,
     OffsetsSeen,
     OtherFault,
-    Sighting,
     answer,
 )
 from rebalance_core.texts import Text
@@ -37,9 +36,9 @@ def look(times: list[int] = TEN, **values: Any) -> NewLook:
     return NewLook(witnesses={"a": times, **values.pop("witnesses", {})}, **values)
 
 
-def seen(first: int, last: int, *, ongoing: bool) -> Sighting:
-    lasts = last - first >= MINUTES
-    return Sighting(first * MINUTE, last * MINUTE, lasts, ongoing)
+def seen(first: int, last: int, *, ongoing: bool) -> FindingRow:
+    times = {"first_seen": first * MINUTE, "last_seen": last * MINUTE}
+    return finding(lasts=last - first >= MINUTES, ongoing=ongoing, **times)
 
 
 def offsets(consumed: list[int], waiting: int) -> OffsetsSeen:
