@@ -165,7 +165,9 @@ def find_moments(
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,
                 judged=judged,
-                held=_held(dossier, name, _held_since(case, period, snapshot_time), snapshot_time),
+                held=_last_reports(
+                    dossier, name, _counts_from(case, period, snapshot_time), snapshot_time
+                ),
                 backlog=backlog,
                 backlog_old=backlog_old,
                 backlog_at=backlog_at,
@@ -185,7 +187,7 @@ def _computed(verdict: Verdict) -> frozenset[tuple[str, QueueKey]] | None:
     return wrong if verdict.verdict.shows_owners else None
 
 
-def _held_since(case: Case, period: Period, until: Instant) -> Instant:
+def _counts_from(case: Case, period: Period, until: Instant) -> Instant:
     """The time since when a report is of a process that is there: a period, or, where no list
     decides who has what, the time in which the group has these members.
     """
@@ -195,7 +197,9 @@ def _held_since(case: Case, period: Period, until: Instant) -> Instant:
     return max(changes, default=period.first_seen)
 
 
-def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[LastReport, ...]:
+def _last_reports(
+    dossier: Dossier, topic: str, since: Instant, until: Instant
+) -> tuple[LastReport, ...]:
     """The last running info with queues of each process, of those from ``since`` to ``until``.
 
     A report from before the situation began may be that of a process that is gone.

@@ -61,12 +61,6 @@ def test_of_two_answers_of_a_round_the_list_counts_with_the_later_time():
     assert answers.collected_at.tolist() == [at(7)]
 
 
-def test_brokers_come_in_their_order_whatever_the_order_of_their_runs():
-    polls = {name: rounds(A, A) for name in ("y", "x/1", "z", "x")}
-    answers = broker_answers(group(polls).polls)
-    assert [each.witness for each in answers] == [("x", 0), ("x", 1), ("y", 0), ("z", 0)]
-
-
 def test_a_round_ends_when_the_last_of_its_brokers_answered():
     dossier = group({"x": [(0, 3, A), (60, 61, A)], "y": [(0, 8, A)]})
     answers = broker_answers(dossier.polls)
@@ -83,8 +77,3 @@ def test_an_answer_that_comes_after_the_next_round_began_is_of_that_round():
     }
     of_y = given(polls, "y")
     assert of_y == {0: None, 60: "[('a', 'a:y')]", 120: "[('b', 'b:y')]"}
-
-
-def test_the_time_of_a_list_is_its_own_and_not_that_of_a_failed_second_try():
-    (answers,) = broker_answers(group({"x": [(0, 1, A), (0, 40, NO_ANSWER)]}).polls)
-    assert answers.collected_at.tolist() == [at(1)]

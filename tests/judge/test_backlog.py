@@ -60,10 +60,6 @@ def test_the_growth_of_a_backlog_is_from_the_poll_before_the_finding_to_its_last
     assert backlog(offsets(polls), at(100), at(300)) == expected
 
 
-def test_without_offsets_nothing_is_known():
-    assert backlog(None, at(0), at(600)) == Backlog(None, None, None)
-
-
 @pytest.mark.parametrize(
     ("polls", "per_minute"),
     [

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from jobs.declared.dossier import ReportedQueue
 from jobs.judge.observe.holdings_index import find_drift
 from tests.judge.witnesses import AGREED, BROKER, TOPIC, allocated, at, holdings_of, info, log
 
@@ -76,11 +75,6 @@ def test_one_queue_drifts_on_while_others_come_and_go():
     infos = [info("a", 60, [0]), info("a", 120, [0, 2]), info("a", 180, [])]
     expected = [lacks("a", 0, 180, 180, 1), lacks("a", 1, 60, 180, 3), extra("a", 2, 120, 120, 1)]
     assert drift(infos) == expected
-
-
-def test_a_queue_that_is_being_released_is_not_held():
-    queues = tuple(ReportedQueue(TOPIC, BROKER, number, number == 1) for number in (0, 1))
-    assert drift([info("a", 60, [], queues=queues)]) == [lacks("a", 1, 60, 60, 1)]
 
 
 def test_where_views_differ_the_probability_says_how_much_to_make_of_it():
@@ -160,13 +154,6 @@ def test_a_process_that_keeps_what_it_had_did_not_follow_the_change():
     assert attributed([info("a", [100, 300], [0, 1])]) == kept
     # It never had its share: what it has is no earlier one.
     assert attributed([info("a", [100, 300], [0])]) == {(1, None), (2, None), (3, None)}
-
-
-def test_while_a_change_explains_what_it_holds_nothing_is_said_of_a_share_that_it_kept():
-    segments = [("two", 0, 100), ("alone", 110, 600)]
-    states = {"two": AGREED, "alone": (allocated("a", range(4)),)}
-    rows = drift([info("a", [100, 115], [0, 1])], segments=segments, allocations=states)
-    assert {each["attributed_to"] for each in rows} == {"STATE_CHANGED"}
 
 
 def test_an_episode_has_the_highest_probability_in_it():

@@ -106,11 +106,6 @@ def left(dossier: Dossier) -> Iterator[Event]:
     return masters_that_left(masters_away(dossier), topics_by_broker(dossier))
 
 
-def test_a_master_that_has_not_come_back_is_away_still() -> None:
-    (event,) = left(of_b(route([A, B], 0, 60), route([SLAVE, B], 120, 180)))
-    assert (event.begins, event.last_seen, event.ends) == (at(120), at(180), None)
-
-
 def test_of_one_round_alone_a_master_is_away_that_no_route_names() -> None:
     """Of many, in which it never was there, nobody knows when it left."""
     assert len([*left(of_b(route([SLAVE, B], 0)))]) == 1
@@ -577,11 +572,6 @@ def test_of_those_that_saw_it_first_the_group_that_saw_most_says_what_showed_an_
     for row, text in zip(rows, texts, strict=True):
         row["evidence"] = text
     assert merged(rows)[0]["evidence"] == most
-
-
-def test_an_event_goes_on_while_a_group_sees_it_after_the_others_saw_it_end() -> None:
-    (event,) = merged([sighting(0, 0, 60, ended=True), sighting(1, 60, 90, ended=False)])
-    assert event["ends"] is None
 
 
 def test_what_happens_again_later_and_to_another_broker_are_other_events() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from jobs.judge.times.intervals import usual_gap_but_for_one, watches
+from jobs.judge.times.intervals import watches
 from tests.judge.phases import at
 
 MINUTES = [60 * n for n in range(6)]
@@ -34,10 +33,3 @@ HOURS = [3600 * n for n in range(8)]
 )
 def test_a_watch_begins_where_nobody_looked_for_longer_than_usual(seconds, begins):
     assert watches([at(each) for each in seconds]) == [at(each) for each in begins]
-
-
-def test_a_single_long_gap_of_a_few_is_not_the_usual_one_unless_there_is_no_other():
-    assert usual_gap_but_for_one(np.array([60, 28_800])) == 60
-    assert usual_gap_but_for_one(np.array([28_800])) == 28_800
-    assert usual_gap_but_for_one(np.array([60, 60, 60])) == 60
-    assert usual_gap_but_for_one(np.array([])) == 0

@@ -108,14 +108,6 @@ def test_a_finding_is_open_since_the_first_night_in_a_row_that_has_it():
     assert marked(time(first_seen=-600), [was_open])[1] == at(-600)
 
 
-def test_a_stall_is_resolved_where_its_offsets_were_asked_for():
-    stalls = [earlier(of, of)._replace(kind="STALLED") for of in "TU"]
-    rows = former_findings(stalls, [], audited={"U"}, polled={"T"})
-    # That its topic was recomputed says nothing of its offsets.
-    expected = {"T": "RESOLVED", "U": "NOT_AUDITED"}
-    assert {row["finding_id"]: row["status"] for row in rows} == expected
-
-
 def test_a_fault_that_no_queue_shows_is_open_until_its_topic_is_audited_again():
     fault = earlier("f")._replace(kind="EXPRESSION_MISMATCH", broker_name="", queue_id=-1)
     by_offsets = fault._replace(finding_id="o", kind="GROUP_NOT_CONSUMING")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from jobs.declared.dossier import QueueOffsets
 from jobs.declared.instants import Instant, to_instant
 from jobs.declared.kinds import GRADED_TABLES
+from jobs.judge.result.rows import is_finding, shown_on_queues
 from jobs.judge.result.topic_problem import problem_rows
 from jobs.languages.translated_rows import TEXTS, texts_of, with_texts
 from jobs.publish.publish import Tally
@@ -53,12 +54,11 @@ def with_problems(
         ]
         judged = problem_rows(of_group | {"events": events}, ended or {}, offsets or {})
         problems += [group | row for row in judged]
+        shown = shown_on_queues(of_group)
         for row in of_group["group_faults"]:
-            number = row["number"]
-            found["group_faults"][number] = {
-                **found["group_faults"][number],
-                "is_finding": row["is_finding"],
-            }
+            fault = found["group_faults"][row["number"]]
+            is_one = is_finding(row, shown[row["topic"]])
+            found["group_faults"][row["number"]] = {**fault, "is_finding": is_one}
     rows = [{**row, TEXTS: texts_of(row)} for row in problems]
     return {"problems": pa.Table.from_pylist(rows, PROBLEMS.schema).to_pylist(), **found}
 

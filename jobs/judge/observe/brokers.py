@@ -105,13 +105,13 @@ class Absence(NamedTuple):
 
 
 class AddressChange(NamedTuple):
-    """The broker is asked at another address from ``since`` on.
+    """The broker is asked at another address from ``begins`` on.
 
     ``is_switch``: one of them is, or was, that of a slave: another server is the master.
     """
 
     broker: Broker
-    since: Instant
+    begins: Instant
     before: str
     now: str
     is_switch: bool = False
@@ -255,13 +255,13 @@ def last_change(
 ) -> BrokerChange | None:
     """The last change of the broker between two polls, as far as anything shows it."""
     every = (change for change in address_changes(dossier) if change.broker == (broker_name, 0))
-    moved = [change for change in every if since < change.since <= until]
+    moved = [change for change in every if since < change.begins <= until]
     if moved:
         change = moved[-1]
         what = Text(
             "the master of {broker} changed at {time}, from {before} to {now}",
             broker=broker_name,
-            time=zoned_clock(change.since),
+            time=zoned_clock(change.begins),
             before=change.before,
             now=change.now,
         )
@@ -286,14 +286,14 @@ def last_change(
 class NoConfig(NamedTuple):
     """The time since which brokers have no configuration of a group.
 
-    ``since``: the first round from which on none of them had one. ``until``: the last round in
+    ``begins``: the first round from which on none of them had one. ``last_seen``: the last round in
     which one of them had one; None: none ever had. ``unknown``: the other brokers of the group,
     which did not say, or do not answer any more. ``has_members``: the group had members when it
     was deleted, or after it.
     """
 
-    since: Instant
-    until: Instant | None
+    begins: Instant
+    last_seen: Instant | None
     broker_names: Collection[str]
     unknown: Collection[str]
     has_members: bool
@@ -308,13 +308,13 @@ class NoConfig(NamedTuple):
         """The answers of the brokers, in words."""
         values = {
             "brokers": list_of(sorted(self.broker_names), MOST_NAMES),
-            "since": zoned_clock(self.since),
+            "since": zoned_clock(self.begins),
         }
         template = (
             "{brokers} [has|have] no subscription group of this name, and had none since {since}"
         )
-        if self.until is not None:
-            values["until"] = zoned_clock(self.until)
+        if self.last_seen is not None:
+            values["until"] = zoned_clock(self.last_seen)
             template = (
                 "{brokers} [has|have] no subscription group of this name since {since}, and had it "
                 "until {until}: it was deleted"

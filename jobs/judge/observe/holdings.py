@@ -393,7 +393,7 @@ class _Line(NamedTuple):
     process: ReportingProcess
     topic: str | None
     logged_at: Instant
-    replaced_at: Instant
+    ends: Instant
     report: ProcessReport
 
 
@@ -415,9 +415,9 @@ def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
     for log, printed in by_log.items():
         in_time = sorted(printed)
         for (logged_at, _, number), following in zip_longest(in_time, in_time[1:]):
-            run, replaced_at = clients[number], following[0] if following else _FOR_EVER
+            run, ends = clients[number], following[0] if following else _FOR_EVER
             if run.client_rebalance is not False and run.queues is not None:
-                yield _Line(*log, logged_at, replaced_at, ProcessReport(run))
+                yield _Line(*log, logged_at, ends, ProcessReport(run))
 
 
 #: The beginning and the end of a segment's phase.
@@ -449,11 +449,11 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
     """
     client_id, is_other_list = line.process.client_id, _is_other_list(line, segments)
     first = bisect_left(segments, line.logged_at, key=_last_seen)
-    for segment in segments[first : bisect_right(segments, line.replaced_at, key=_first_seen)]:
+    for segment in segments[first : bisect_right(segments, line.ends, key=_first_seen)]:
         shares = segment.shares()
         if not shares.by_client.get(client_id):
             continue
-        ends = min(segment.phase.last_seen, line.replaced_at)
+        ends = min(segment.phase.last_seen, line.ends)
         counts_from = max(line.logged_at + REBALANCE_INTERVAL, segment.settled_at)
         # Who joins or leaves is followed in a moment; clients have a route only once they have
         # polled it.

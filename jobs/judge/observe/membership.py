@@ -93,7 +93,7 @@ def find_membership(
     giving = [answer for answer in answers if any(map(lists.is_list, answer.names))]
     disagreements = _Disagreements(lists, list(map(_answered, giving)))
     lacking = chain[tuple[Broker, int, str | None]](
-        disagreements.cut_off(), _without_group(list(map(_answered, answers)))
+        disagreements.clients_cut_off(), _without_group(list(map(_answered, answers)))
     )
     missing = grouped(((broker, poll), client_id) for broker, poll, client_id in lacking)
     found: dict[int, ListOutcome] = {}
@@ -142,7 +142,7 @@ class _Disagreements:
         self._lists = lists
         self._answers = answers
 
-    def cut_off(self) -> Iterator[tuple[Broker, int, str]]:
+    def clients_cut_off(self) -> Iterator[tuple[Broker, int, str]]:
         """Each broker and poll with a client that does not reach the broker, each process once.
 
         The broker lacks such a client at polls that follow each other over more than 30 s, while
@@ -155,7 +155,7 @@ class _Disagreements:
             lacking: dict[tuple[str, int], list[int]] = defaultdict(list)
             sure: dict[str, set[int]] = defaultdict(set)
             for number in range(len(answer.polls)):
-                missing, surely = self._lacks(answer, number)
+                missing, surely = self._missing_clients(answer, number)
                 for client_id, copies in missing.items():
                     if client_id in surely:
                         sure[client_id].add(number)
@@ -171,7 +171,9 @@ class _Disagreements:
     def _but(self, one: "_BrokerAnswers") -> Iterator["_BrokerAnswers"]:
         return (answer for answer in self._answers if answer is not one)
 
-    def _lacks(self, one: "_BrokerAnswers", number: int) -> tuple[Mapping[str, int], set[str]]:
+    def _missing_clients(
+        self, one: "_BrokerAnswers", number: int
+    ) -> tuple[Mapping[str, int], set[str]]:
         """The clients that a broker lacks at a poll while another one lists them, and how many
         copies of each; and those that the other one lists for sure, before it and after it.
         """

@@ -96,7 +96,7 @@ def with_events(case: Case, tables: Mapping[str, list[Row]]) -> dict[str, list[R
         kind = kinds.QUEUE_FINDINGS.get(table)
         explained[table] = []
         for row in tables[table]:
-            event = _event_of(row, kind or row["fault"], in_order, snapshots)
+            event = _event_that_explains(row, kind or row["fault"], in_order, snapshots)
             named = row | {"event_id": event and event["event_id"]}
             if event is not None:
                 began[id(event)].append((kind or row["fault"], named))
@@ -341,7 +341,7 @@ def _is_long_over(event: Row, at: Instant) -> bool:
 # ---------------------------------------------------------------- what it explains
 
 
-def _event_of(
+def _event_that_explains(
     finding: Row, kind: str, events: Iterable[Row], snapshots: Sequence[Instant]
 ) -> Row | None:
     """The first event, as they explain, with which a finding or fault began.

@@ -447,7 +447,7 @@ def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
 def _deleted_with_members(case: Case) -> Iterator[Text]:
     """The members that a group has while no broker has a configuration of it any more."""
     config, last = case.no_config, case.dossier.last_listed
-    if config is None or last is None or last.time < config.since or case.dossier.is_offline:
+    if config is None or last is None or last.time < config.begins or case.dossier.is_offline:
         return
     yield Text(
         "{config}, and still has members ({members:,}): a broker that does not create groups by "

@@ -36,7 +36,7 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
 
     def better(fault: FaultEpisode) -> FaultEpisode:
         is_of_group = fault.fault == GROUP_NOT_CONSUMING or fault.remedy == GROUP_OFFLINE_REMEDY
-        if is_of_group and config is not None and config.since <= fault.last_seen:
+        if is_of_group and config is not None and config.begins <= fault.last_seen:
             return fault.saying([config.what], remedy=_of_no_config(config))
         if fault.fault == UNKNOWN_TOPIC:
             return _deleted_explained(fault, case.dossier)
@@ -115,7 +115,7 @@ def _of_no_config(config: NoConfig) -> Text:
             "start its consumers",
             brokers=list_of(sorted(config.unknown), MOST_NAMES),
         )
-    if config.until is None:
+    if config.last_seen is None:
         return Text(
             "its offsets are left over if it was deleted before: delete them too (mqadmin "
             "deleteSubGroup -r true), or leave them; if it is still to consume, create it (mqadmin "
@@ -181,7 +181,7 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
             brokers=list_of(sorted(away), MOST_NAMES),
         )
     changes = (change for change in address_changes(dossier) if change.broker[0] in names)
-    moved = [change for change in changes if change.since <= fault.last_seen]
+    moved = [change for change in changes if change.begins <= fault.last_seen]
     if moved:
         name, _ = moved[-1].broker
         return Text(

@@ -68,8 +68,8 @@ def _at_most(found: Timed, case: Case) -> str:
     WARNING where it may have been before.
     """
     config = case.no_config
-    if config and config.is_left_over and config.since <= found.last_seen:
-        return WARNING if config.until is None else INFO
+    if config and config.is_left_over and config.begins <= found.last_seen:
+        return WARNING if config.last_seen is None else INFO
     return CRITICAL
 
 
