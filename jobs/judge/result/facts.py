@@ -26,8 +26,8 @@ from ..arrow_tables import Row
 from ..observe.core_verdict import QueueKey
 from ..observe.in_words import between, queues_in_words, waiting_in_words, zoned_clock
 from ..rules.case import Case
-from ..rules.failing import retries, steps
 from ..rules.found import GroupFindings
+from ..rules.messages_again import retries, steps
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST_MESSAGES = 100

@@ -11,7 +11,7 @@ from ...declared.dossier import Dossier
 from ...declared.kinds import AUDIT_FAILED
 from ..arrow_tables import Row
 from ..observe.evaluation import Failure
-from ..rules.matching_issues import known_coverage
+from ..rules.found import known_coverage
 from ..terms import Terms
 from .health import topic_without_audit
 from .statuses import former_findings

@@ -9,9 +9,17 @@ from ...declared.finding_ids import fault_id, finding_id, stall_id
 from ...declared.kinds import QUEUE_FINDINGS
 from ..arrow_tables import Row
 from ..rules.case import Case
-from ..rules.found import FaultEpisode, Graded, GroupFindings, QueueFinding, StackedEpisode, Stall
+from ..rules.found import (
+    FaultEpisode,
+    Graded,
+    GroupFindings,
+    QueueFinding,
+    StackedEpisode,
+    Stall,
+    known_coverage,
+    known_issue,
+)
 from ..rules.held import is_computed
-from ..rules.matching_issues import known_coverage, known_issue
 from . import health
 from .facts import with_facts
 from .load import group_load, with_load

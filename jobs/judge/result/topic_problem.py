@@ -29,8 +29,7 @@ from ...texts.waiting import NOTHING, WaitingMessages
 from ..arrow_tables import Row
 from ..observe.backlog import backlog_over_time
 from ..observe.in_words import fault_in_words
-from ..rules.cut_off import OUTAGES
-from ..rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
+from ..rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER, OUTAGES
 from .events import event_of, in_short
 from .statuses import NEW, PERSISTING
 
