@@ -16,10 +16,10 @@ from ..rules.found import (
     QueueFinding,
     StackedEpisode,
     Stall,
+    is_computed,
     known_coverage,
     known_issue,
 )
-from ..rules.held import is_computed
 from . import health
 from .facts import with_facts
 from .load import group_load, with_load

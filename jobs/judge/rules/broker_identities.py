@@ -1,10 +1,11 @@
 """dossier -> the same with each broker as who it is: a broker is its cluster, name and address.
 
-Two things give one name and id to several servers. A slave that acts for its master is given
-as id 0, and the master is away all the same. And two brokers of one name, as of two clusters behind
-one nameserver, register in turn, and each takes the place of the other
+Two things give one name and id to several servers. A slave that acts for its master is given as id
+0, and the master is away all the same. And two brokers of one name, as of two clusters behind one
+nameserver, register in turn, and each takes the place of the other
 (``RouteInfoManager.registerBroker`` 4.9.4 to 5.3.3 replaces the address of the id, each 30 s).
-Clients of either read all the same; each has its own members and offsets.
+Clients of either read all the same; each has its own members and offsets. Routes show it where each
+address came twice after the other, polls from three times on: a failover may be taken back.
 """
 
 from bisect import bisect_right

@@ -1,6 +1,8 @@
 """timeline -> episodes: when, and for how much of the time, a fault or a queue's finding was there.
 
-And of a queue that a rule found, whatever the rule, what the processes and its offsets show of it.
+What lasts is seen over ``persistence_seconds`` (180 s), weighted by its probability over a third of
+that. It is CERTAIN where that is 0.9 or more. And of a queue that a rule found, whatever the rule,
+what the processes and its offsets show of it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -36,7 +38,7 @@ from ..times import extents
 from ..times.extents import Episode, Extent, Portion
 from ..times.intervals import watches
 from .case import Case
-from .found import FaultEpisode, GroupFindings, QueueFinding, brokers_of
+from .found import FaultEpisode, GroupFindings, QueueFinding
 
 #: The least share of ``persistence_seconds`` that lasts, weighted by the probability of each
 #: snapshot: three rounds in which each client draws the odd list once in ten times do not.
@@ -374,4 +376,4 @@ def _still_offline(topic: str, extent: Extent, queues: Sequence[QueueKey]) -> Fa
         queues=queues_in_words(queues),
     )
     fault = FaultEpisode(topic, extent, GROUP_OFFLINE, evidence, GROUP_OFFLINE_REMEDY)
-    return replace(fault, broker_names=brokers_of(queues), queues_affected=len(queues))
+    return fault.about(queues)

@@ -6,7 +6,8 @@ moment, some by nobody, and all that was fetched and not consumed is fetched aga
 A deploy replaces every process once, however many there are; a rollback does it twice. A process
 that crashes and is started again, or a connection that breaks and is made again, is replaced by one
 that is replaced as well. So the longest row of lives that follow one another distinguishes the two,
-where the number of those that came does not.
+where the number of those that came does not. From 4 lives on, each begun within 15 min after the
+one before, it flaps; 5 releases in a row in which nearly all (0.8) are replaced are none.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -4,7 +4,7 @@ All of it is frozen: a rule that knows better makes another one with ``replace``
 it once, at the end (``rows``). At the end: which of them a known issue is about.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
 
@@ -12,12 +12,12 @@ from rebalance_core.english import joined
 from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import DUPLICATE, ORPHANED, POSSIBLE
 from rebalance_core.processes import StackedId
-from rebalance_core.repairs import STALE_CHANNEL
+from rebalance_core.repairs import MANUAL_ASSIGNMENT, STALE_CHANNEL
 
 from ...config.masking import Masking
 from ...declared.dossier import Dossier
 from ...declared.instants import Instant
-from ...declared.kinds import CRITICAL, INFO, STACKED, STALLED
+from ...declared.kinds import ALLOCATES_OTHERWISE, CRITICAL, INFO, QUEUE_NOT_HELD, STACKED, STALLED
 from ..observe.backlog import NOT_KNOWN, Backlog
 from ..observe.core_verdict import FoundQueue, QueueKey
 from ..terms import KnownIssueTerms
@@ -139,6 +139,11 @@ class Stall(_InTime):
     severity: str = INFO
 
 
+def brokers_of(queues: Iterable[QueueKey]) -> tuple[str, ...]:
+    """The names of the brokers of these queues, each once, sorted."""
+    return tuple(sorted({broker_name for broker_name, _ in queues}))
+
+
 @dataclass(frozen=True)
 class FaultEpisode(FoundFault, _InTime):
     """One fault of a topic over an episode that may have gaps, as its last phase describes it.
@@ -158,15 +163,25 @@ class FaultEpisode(FoundFault, _InTime):
         """The same with more evidence, and with other values where they are given."""
         return replace(self, evidence=joined([self.evidence, *more]), **changes)
 
+    def about(self, queues: Collection[QueueKey], **changes: Any) -> "FaultEpisode":
+        """The same about these queues and their brokers, and with other values."""
+        names = brokers_of(queues)
+        return replace(self, broker_names=names, queues_affected=len(queues), **changes)
+
     @property
     def kind(self) -> str:
         """Its name among the kinds."""
         return self.fault
 
 
-def brokers_of(queues: Iterable[QueueKey]) -> tuple[str, ...]:
-    """The names of the brokers of these queues, each once, sorted."""
-    return tuple(sorted({broker_name for broker_name, _ in queues}))
+#: Causes of a finding that the holdings show and the computation does not.
+_SHOWN_BY_HOLDINGS = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
+
+
+def is_computed(finding: QueueFinding) -> bool:
+    """True if lists and routes show the finding, and not what is held alone."""
+    is_chosen = finding.strategy_source is None and MANUAL_ASSIGNMENT in finding.causes
+    return _SHOWN_BY_HOLDINGS.isdisjoint(finding.causes) and not is_chosen
 
 
 #: Findings with a severity and an id, which are compared with the previous published run.

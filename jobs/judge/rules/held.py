@@ -2,7 +2,8 @@
 that two processes hold though they are computed for one.
 
 Lists and routes show what a client should have; its running info shows what it has. Where all
-processes of the group answered, and no change explains what they hold, the second decides.
+processes of the group answered, and no change explains what they hold, the second decides, once it
+is so in rounds over ``persistence_seconds`` (180 s).
 """
 
 from collections import Counter, defaultdict
@@ -45,11 +46,10 @@ from ..observe.routes import queues_of
 from ..times.extents import Episode, Extent, Portion, episodes_of, runs_of, widest
 from .case import Case
 from .episodes import witnessed
-from .found import FaultEpisode, GroupFindings, QueueFinding, brokers_of
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .stalls import spans
+from .unlisted import read_by_others
 
-#: Causes of a finding that the holdings show and the computation does not.
-_CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
 #: The cause of a queue that no process holds and somebody reads: no finding of the queue.
 _READ_BY_OTHERS = (UNLISTED_CONSUMER,)
 
@@ -64,12 +64,6 @@ _SEE_STRATEGY = Text(
     "check whether the members' strategy gives these queues to a client: a list (CONFIG) has to "
     "name them, those of %RETRY% too, and rooms have to serve their brokers"
 )
-_FIND_READER = Text(
-    "find who reads these queues, and end it: a process that left the brokers' lists and goes on "
-    "(of a group that consumes in order, a broker's lock.log names who has the lock), a client of "
-    "a proxy, or a program that pulls by itself"
-)
-
 _SEE_SHUTDOWN = Text("find in the log why the application shut down its consumer of this group")
 _SEE_LOCK = Text(
     "the group consumes in order, so that another process may have the queue's lock: look for "
@@ -81,12 +75,6 @@ _MAY_BE_MEANT = Text("if two are meant to read a queue, put them into separate g
 
 #: Rounds that show that a queue is held by nobody, or by several.
 _Rounds = Episode[QueueKey, AnswerRound]
-
-
-def is_computed(finding: QueueFinding) -> bool:
-    """True if lists and routes show the finding, and not what is held alone."""
-    is_chosen = finding.strategy_source is None and MANUAL_ASSIGNMENT in finding.causes
-    return _CAUSES.isdisjoint(finding.causes) and not is_chosen
 
 
 def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
@@ -112,7 +100,7 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
         of_topic = _TopicHoldings(case, topic).findings(drift.get(topic, ()))
         queues += [witnessed(case, one) for one in of_topic if one.causes != _READ_BY_OTHERS]
         if read := [finding for finding in of_topic if finding.causes == _READ_BY_OTHERS]:
-            others.append(_read_by_others(read, drift.get(topic, ())))
+            others.append(read_by_others(read, drift.get(topic, ())))
     return found.plus([*held_faults(case, queues), *others], queues)
 
 
@@ -362,41 +350,9 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpi
     of_topic = (one for one in case.drift if one.topic == topic and not one.process.is_log)
     drift = [drifting for drifting in of_topic if extent.overlaps(drifting)]
     client_ids, evidence, remedy = _WORDS_OF[cause](case, findings, extent, drift)
-    queues = {finding.queue for finding in findings}
-    return FaultEpisode(
-        topic,
-        extent._replace(persistence=PERSISTENT),
-        cause,
-        joined(evidence),
-        joined(remedy),
-        client_ids=tuple(sorted(client_ids)),
-        broker_names=brokers_of(queues),
-        queues_affected=len(queues),
-        cleared=len(findings),
-    )
-
-
-def _read_by_others(findings: Sequence[QueueFinding], drift: Sequence[Drift]) -> FaultEpisode:
-    extent = widest([finding.extent for finding in findings])
-    queues = {finding.queue for finding in findings}
-    missing = {one.client_id for one in drift if not one.is_extra and one.queue in queues}
-    evidence = agreeing(
-        len(queues),
-        "all processes answered, and none had {queues} in its running info {time}, but [its "
-        "offset advances|their offsets advance]: somebody who is not listed reads [it|them]",
-        queues=queues_in_words(queues),
-        time=between(*extent[:2]),
-    )
-    clients, brokers = tuple(sorted(missing)), brokers_of(queues)
-    return FaultEpisode(
-        findings[0].topic,
-        extent,
-        UNLISTED_CONSUMER,
-        evidence,
-        _FIND_READER,
-        client_ids=clients,
-        broker_names=brokers,
-    )
+    lasting, ids = extent._replace(persistence=PERSISTENT), tuple(sorted(client_ids))
+    fault = FaultEpisode(topic, lasting, cause, joined(evidence), joined(remedy), ids)
+    return fault.about({finding.queue for finding in findings}, cleared=len(findings))
 
 
 #: The client ids that a fault is about, its evidence and its remedy.

@@ -3,7 +3,7 @@
 A broker counts what it gives a group (``BrokerStatsManager.incGroupGetNums``, by pull and by POP)
 and gives the rate of the last minute with the offsets (``AdminBrokerProcessor.getConsumeStats``
 4.9.4 to 5.3.3), whoever reads: behind a proxy too, whose clients no broker lists. So it shows what
-is read twice.
+is read twice: 1.2 times what the offsets moved by, over 10 minutes, of 100 messages or more.
 
 Lists and offsets of a group that fails at nearly all that it consumes are those of a healthy one: a
 message at which the listener fails is consumed, and comes again from %RETRY%group, up to 16 times
@@ -11,7 +11,8 @@ message at which the listener fails is consumed, and comes again from %RETRY%gro
 ``MessageStoreConfig.messageDelayLevel``), or as often as the client's ``maxReconsumeTimes`` says;
 then it goes to %DLQ%group (``SendMessageProcessor.asyncConsumerSendMsgBack`` 4.9.4,
 ``AbstractSendMessageProcessor.consumerSendMsgBack`` 5.3.3), which nobody consumes. So each try that
-fails is a step of one of the two, and each try at all is a step of the group's offsets.
+fails is a step of one of the two, and each try at all is a step of the group's offsets. Nine of ten
+tries over 10 minutes, of 100 or more, are nearly all.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -268,7 +269,7 @@ def gave_nothing(queues: Iterable[QueueOffsets], time: Extent) -> bool:
         for queue in queues
         if len(queue.given)
     ]
-    every = np.concatenate(rates) if rates else np.empty(0, np.int64)
+    every = np.concatenate([np.empty(0, np.int64), *rates])
     return bool(every.size) and not every.any()
 
 
@@ -351,8 +352,6 @@ _NEVER_ACKNOWLEDGED = (
     "{share:.0%} of {tries:,} messages were given up {time}: none of them was acknowledged in its "
     "invisible time"
 )
-
-
 _FIX_LISTENER = (
     "find in the clients' log why the listener fails, and fix it; each message is tried a limited "
     "number of times, so stop the clients until then if none may be lost; then resend what is in "
@@ -435,23 +434,15 @@ def retries(case: Case) -> Iterator[Text]:
     again, consumed = _came(offsets.again), _came(offsets.consumed)
     if again >= max(_FEWEST_MESSAGES, _MANY_RETRIED * consumed):
         is_popped = _is_popped(case, np.concatenate([polls for polls, _ in offsets.again]))
-        yield Text(
-            _CAME_AGAIN if is_popped.any() else _SENT_BACK,
-            again=again,
-            consumed=consumed,
-            group=dossier.consumer_group,
-        )
+        template = _CAME_AGAIN if is_popped.any() else _SENT_BACK
+        yield Text(template, again=again, consumed=consumed, group=dossier.consumer_group)
     yield from _given_up(dossier, _came(offsets.dead))
 
 
 def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:
+    template = "{messages:,} [message was|messages were] given up and [is|are] in %DLQ%{group}"
     if messages:
-        yield agreeing(
-            messages,
-            "{messages:,} [message was|messages were] given up and [is|are] in %DLQ%{group}",
-            messages=messages,
-            group=dossier.consumer_group,
-        )
+        yield agreeing(messages, template, messages=messages, group=dossier.consumer_group)
 
 
 class _RetryOffsets(NamedTuple):

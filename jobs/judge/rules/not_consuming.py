@@ -1,5 +1,8 @@
 """offsets, periods -> groups that have members and consume nothing of a topic.
 
+For ``persistence_seconds`` (180 s) or longer messages wait and come, and no offset of the topic
+moves; or no member subscribes to it for as long, and messages are left.
+
 Of a stalled queue another one of the topic shows that the group works. Where no queue moves, only
 time shows it: messages wait and come, and no offset moves. The whole group may be forbidden to
 consume (``SubscriptionGroupConfig.consumeEnable`` false: each broker refuses every pull with
@@ -156,16 +159,8 @@ def _no_longer_subscribed(
         time=zoned_clock(first_seen),
         shown=shown,
     )
-    yield FaultEpisode(
-        topic,
-        extent,
-        GROUP_NOT_CONSUMING,
-        evidence,
-        _SUBSCRIBE,
-        broker_names=brokers_of(queues),
-        queues_affected=len(queues),
-        unread_messages=waiting,
-    )
+    fault = FaultEpisode(topic, extent, GROUP_NOT_CONSUMING, evidence, _SUBSCRIBE)
+    yield fault.about(queues, unread_messages=waiting)
 
 
 def _topic_faults(
@@ -235,7 +230,8 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
         waiting=waiting_in_words(waiting),
         growth=waiting - before,
     )
-    broker_names = brokers_of(polls.queues[row] for row in rows.tolist())
+    queues = [polls.queues[row] for row in rows.tolist()]
+    broker_names = brokers_of(queues)
     is_popped, at_most = verdict.coverage == SHARED_BY_BROKER, CRITICAL
     if is_away:
         evidence = [absence.what for absence in away if absence.broker_name in stuck]
@@ -267,16 +263,9 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
             at_most = left_out.at_most
             evidence = [left_out.what]
             remedies = [UPDATE_GO, *(remedies if at_most == WARNING else ())]
-    yield FaultEpisode(
-        polls.topic,
-        extent,
-        GROUP_NOT_CONSUMING,
-        joined([what, *evidence]),
-        joined(remedies),
-        broker_names=broker_names,
-        queues_affected=len(rows),
-        at_most=at_most,
-    )
+    said, remedy = joined([what, *evidence]), joined(remedies)
+    fault = FaultEpisode(polls.topic, extent, GROUP_NOT_CONSUMING, said, remedy)
+    yield fault.about(queues, at_most=at_most)
 
 
 def _waiting(polls: Polls, rows: Longs, column: int) -> int:

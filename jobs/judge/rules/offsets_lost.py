@@ -7,7 +7,9 @@ clients that run where the route lacked the broker for a while: they drop its qu
 know of them (``RebalanceImpl.truncateMessageQueueNotMyTopic``, ``removeUnnecessaryMessageQueue``
 4.9.4 to 5.3.3). What they read again the broker counts (see ``read_twice``).
 
-Offsets that go back are OFFSETS_WENT_BACK: messages that a group consumes again.
+Offsets that go back are OFFSETS_WENT_BACK: messages that a group consumes again. That is once below
+where they were ``persistence_seconds`` (180 s) before. Three times with the way back in between, or
+twice where two are known to read the queue, is two that commit in turn.
 """
 
 from bisect import bisect_left

@@ -93,16 +93,12 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
             unreadable = closed.intersection(names).difference(brokers_of(change.now))
             last_seen = snapshots[-1] if ends is None else ends
             seen = sum(change.first_seen <= snapshot <= last_seen for snapshot in snapshots)
-            yield FaultEpisode(
-                topic,
-                case.extent(change.first_seen, last_seen, seen, ongoing=ends is None),
-                QUEUES_LEFT_ROUTE,
-                _evidence(change, unread, unreadable),
-                _remedy(there, names, unreadable),
-                broker_names=names,
-                queues_affected=len(unread),
-                unread_messages=sum(left.at_last for left in unread.values()),
-            )
+            extent = case.extent(change.first_seen, last_seen, seen, ongoing=ends is None)
+            evidence = _evidence(change, unread, unreadable)
+            remedy = _remedy(there, names, unreadable)
+            fault = FaultEpisode(topic, extent, QUEUES_LEFT_ROUTE, evidence, remedy)
+            messages = sum(left.at_last for left in unread.values())
+            yield fault.about(unread, unread_messages=messages)
 
 
 def _evidence(

@@ -2,7 +2,9 @@
 
 ``getConsumerRunningInfo`` goes through a broker to the client. A client that sends heartbeats and
 does not answer it again and again, while others do, may hang, or be another process than its id
-says; what it holds, nobody knows. Or the collector's own questions stopped it.
+says; what it holds, nobody knows. Or the collector's own questions stopped it. Three questions
+without an answer, over ``persistence_seconds`` (180 s), are enough where others answered in the
+same round, or within 10 min of it.
 
 A Java client of 5.2.0 and later completes the answers of its brokers in the threads that also make
 its running info (``NettyRemotingAbstract.invokeSyncImpl``), as many as it has processors. With one

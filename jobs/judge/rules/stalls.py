@@ -1,5 +1,12 @@
 """queue offsets and periods -> stalls: queues that have an owner and do not move all the same.
 
+A queue stalls from one poll to the next where messages wait in it at both, its offset is the same,
+it has an owner, and another queue of the topic keeps up (``find_intervals``). The stall goes from
+the first to the last time of an unbroken row of such polls at which another one keeps up
+(``_stalled``), and lasts from ``persistence_seconds`` (180 s) on. Polls that come sooner than
+clients commit (5 s) do not count, nor does what chance explains in one of 1,000 queues
+(``_but_for_slow``). How bad it is ``severity.stall_severity`` says.
+
 A frozen process stays in every broker's list for about two minutes, and one that is stuck but still
 heartbeats stays for ever: its queues have an owner by computation, and only their offsets show it.
 
@@ -31,7 +38,7 @@ from ..observe.holdings import Holding
 from ..observe.in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from ..times.extents import Extent, Portion, join_episodes, persistence
 from .case import Case
-from .found import FaultEpisode, GroupFindings, QueueFinding, Stall, brokers_of
+from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .why import has_moving_queue
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -410,16 +417,10 @@ def frozen_processes(
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
             waiting = int(every.backlog[rows, of_run[-1]][in_run[:, -1]].sum())
             was_asked = bool(answered[of_run].any())
-            yield FaultEpisode(
-                every.topic,
-                extent,
-                FROZEN_PROCESS,
-                evidence=_evidence(client_id, queues, extent, waiting, answered=was_asked),
-                remedy=Text(_REMEDY, this_client=client_id),
-                client_ids=(client_id,),
-                broker_names=brokers_of(queues),
-                queues_affected=len(queues),
-            )
+            evidence = _evidence(client_id, queues, extent, waiting, answered=was_asked)
+            remedy, ids = Text(_REMEDY, this_client=client_id), (client_id,)
+            fault = FaultEpisode(every.topic, extent, FROZEN_PROCESS, evidence, remedy, ids)
+            yield fault.about(queues)
 
 
 def _had(

@@ -1,7 +1,9 @@
 """orphaned queues, offsets -> those that somebody reads all the same, whom no list shows.
 
 Lists and routes may show no owner while somebody reads the queue: heartbeats do not get through and
-the client goes on with what it had, or the members are behind a proxy. The offsets decide.
+the client goes on with what it had, or the members are behind a proxy. The offsets decide: of a
+queue that moves twice or more, and in at least half of the times between polls, somebody reads
+(``ReadIntervals.is_read``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,6 +28,7 @@ from rebalance_core.texts import Text
 
 from ...declared.kinds import UNLISTED_CONSUMER
 from ..observe.backlog import READ_AGAIN, last_up_to, reading, shows_what_waits
+from ..observe.drift import Drift
 from ..observe.in_words import between, queues_in_words, zoned_clock
 from ..times.extents import widest
 from .case import Case
@@ -40,6 +43,12 @@ _REMEDY = Text(
     "check whether the members consume through a proxy, which alone lists them: then there is "
     "nothing to repair. If not, find out why their heartbeats do not arrive (the broker's log, "
     "a firewall, authentication): a client that starts now gets no queue"
+)
+
+_FIND_READER = Text(
+    "find who reads these queues, and end it: a process that left the brokers' lists and goes on "
+    "(of a group that consumes in order, a broker's lock.log names who has the lock), a client of "
+    "a proxy, or a program that pulls by itself"
 )
 
 _BY_ASSUMPTION = Text(
@@ -218,7 +227,6 @@ def _offline_narrowed(
     if not left:
         return fault
     queues = {finding.queue for finding in left}
-    names = brokers_of(queues)
     extent = widest([finding.extent for finding in left])
     evidence = agreeing(
         len(queues),
@@ -231,16 +239,9 @@ def _offline_narrowed(
     remedy = Text(
         "ask the proxy, or whatever else lists the members, who should read these queues, and "
         "check whether it reaches {these_brokers}; if the members are gone, start them",
-        these_brokers=list_of(names, MOST_NAMES),
+        these_brokers=list_of(brokers_of(queues), MOST_NAMES),
     )
-    return replace(
-        fault,
-        extent=extent,
-        evidence=evidence,
-        remedy=remedy,
-        broker_names=names,
-        queues_affected=len(queues),
-    )
+    return fault.about(queues, extent=extent, evidence=evidence, remedy=remedy)
 
 
 def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
@@ -280,18 +281,28 @@ def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[FaultEpisode]:
     """One fault per topic, over its queues without an owner in the lists that somebody reads."""
     read = (episode for episode in episodes if _is_read(episode) and _is_unlisted(episode))
     by_topic = grouped((finding.topic, finding) for finding in read)
-    return [_fault(topic, of_topic) for topic, of_topic in by_topic.items()]
-
-
-def _fault(topic: str, episodes: Sequence[QueueFinding]) -> FaultEpisode:
-    extent = widest([episode.extent for episode in episodes])
-    queues = {episode.queue for episode in episodes}
-    evidence = agreeing(
-        len(queues),
+    template = (
         "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
-        "advances|their offsets still advance]: somebody who is not listed reads [it|them]",
-        queues=queues_in_words(queues),
-        time=between(*extent[:2]),
+        "advances|their offsets still advance]: somebody who is not listed reads [it|them]"
     )
-    extent, names = extent._replace(share_of_time=1.0), brokers_of(queues)
-    return FaultEpisode(topic, extent, UNLISTED_CONSUMER, evidence, _REMEDY, broker_names=names)
+    faults = [_unlisted(of_topic, template, _REMEDY) for of_topic in by_topic.values()]
+    return [replace(one, extent=one.extent._replace(share_of_time=1.0)) for one in faults]
+
+
+def read_by_others(orphans: Sequence[QueueFinding], drift: Iterable[Drift]) -> FaultEpisode:
+    """The fault of a topic's queues that no process held, and that somebody reads."""
+    queues = {orphan.queue for orphan in orphans}
+    missing = {one.client_id for one in drift if not one.is_extra and one.queue in queues}
+    template = (
+        "all processes answered, and none had {queues} in its running info {time}, but [its "
+        "offset advances|their offsets advance]: somebody who is not listed reads [it|them]"
+    )
+    return replace(_unlisted(orphans, template, _FIND_READER), client_ids=tuple(sorted(missing)))
+
+
+def _unlisted(orphans: Sequence[QueueFinding], template: str, remedy: Text) -> FaultEpisode:
+    extent, queues = widest([one.extent for one in orphans]), {one.queue for one in orphans}
+    named = {"queues": queues_in_words(queues), "time": between(*extent[:2])}
+    evidence, names = agreeing(len(queues), template, **named), brokers_of(queues)
+    topic = orphans[0].topic
+    return FaultEpisode(topic, extent, UNLISTED_CONSUMER, evidence, remedy, broker_names=names)
