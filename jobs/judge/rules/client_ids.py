@@ -71,12 +71,9 @@ def _part(phases: Sequence[Phase]) -> Portion:
     snapshots: Counter[str] = Counter()
     for phase in phases:
         snapshots[phase.topic] += phase.snapshots
-    return Portion(
-        min(phase.first_seen for phase in phases),
-        max(phase.last_seen for phase in phases),
-        max(snapshots.values()),
-        watch=phases[0].watch,
-    )
+    first_seen = min(phase.first_seen for phase in phases)
+    last_seen = max(phase.last_seen for phase in phases)
+    return Portion(first_seen, last_seen, max(snapshots.values()), watch=phases[0].watch)
 
 
 def _whole(runs: Sequence[Sequence[_ShownId]]) -> StackedId:

@@ -345,6 +345,8 @@ def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
     begins = watches(snapshots)[-1]
     runs = extents.runs_of([Portion(time, time, 1) for time in snapshots if time >= begins])
     extent = extents.extent_of(runs, runs[-1].after, case.persistence_seconds)
+    orphans = (earlier for earlier in dossier.earlier if earlier.kind == ORPHANED)
+    offline = (orphan for orphan in orphans if GROUP_OFFLINE in orphan.causes)
     queues = [
         QueueFinding(
             earlier.topic,
@@ -358,10 +360,8 @@ def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
             strategy_source=None,
             causes=(GROUP_OFFLINE,),
         )
-        for earlier in dossier.earlier
-        if earlier.kind == ORPHANED
-        and GROUP_OFFLINE in earlier.causes
-        and earlier.topic not in case.timelines
+        for earlier in offline
+        if earlier.topic not in case.timelines
     ]
     by_topic = grouped((queue.topic, queue.queue) for queue in queues)
     faults = [_still_offline(topic, extent, of_topic) for topic, of_topic in by_topic.items()]

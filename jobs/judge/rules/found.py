@@ -150,7 +150,7 @@ class FaultEpisode(FoundFault, _InTime):
 
     ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left,
     the route or the members' subscriptions. ``may_be_ours``: the collector's own questions may have
-    caused it (``own_questions``).
+    caused it (``silent``).
     """
 
     severity: str = INFO
@@ -223,12 +223,8 @@ class GroupFindings:
         stalls: Iterable[Stall] = (),
     ) -> "GroupFindings":
         """The same with more."""
-        return replace(
-            self,
-            queues=(*self.queues, *queues),
-            stalls=(*self.stalls, *stalls),
-            faults=(*self.faults, *faults),
-        )
+        more = (*self.queues, *queues), (*self.stalls, *stalls), (*self.faults, *faults)
+        return GroupFindings(*more, self.stacked)
 
 
 # ---------------------------------------------------------------- known issues
@@ -288,8 +284,5 @@ def names_of(finding: Graded | StackedEpisode) -> Mapping[str, Sequence[str]]:
 
 def _is_about(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:
     """True if there are names for each of the entry's patterns of these keys, and all fit."""
-    return all(
-        bool(names[key]) and all(pattern.fullmatch(name) for name in names[key])
-        for key, pattern in entry.patterns
-        if key in names
-    )
+    asked = ((names[key], pattern) for key, pattern in entry.patterns if key in names)
+    return all(of_key and all(map(pattern.fullmatch, of_key)) for of_key, pattern in asked)

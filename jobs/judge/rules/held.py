@@ -118,6 +118,16 @@ class _TopicHoldings:
         rounds = self._held.rounds
         return [answers for answers in rounds if answers.is_settled and answers.is_of_one_phase]
 
+    @cached_property
+    def _computed_twice(self) -> set[tuple[QueueKey, int]]:
+        """The queues that two take by what is computed, each with the phase's position."""
+        return {
+            (finding.queue, phase.position)
+            for phase in self._timeline.phases
+            for finding in phase.evaluated.findings
+            if finding.kind == DUPLICATE
+        }
+
     def findings(self, drift: Sequence[Drift]) -> list[QueueFinding]:
         """The findings of the queues that drift: no other one can show what is asked for.
 
@@ -158,11 +168,9 @@ class _TopicHoldings:
         10:00 to 10:14, while 400 messages came: it is an orphan since 10:00.
         """
         offsets = self._case.offsets.get((self._timeline.topic, *queue))
-        rounds = [
-            answers
-            for answers in self._settled
-            if queue in self._undivided.get(answers.position, ()) and answers.is_complete
-        ]
+        due = {position for position, queues in self._undivided.items() if queue in queues}
+        settled = (answers for answers in self._settled if answers.position in due)
+        rounds = [answers for answers in settled if answers.is_complete]
         for episode in self._without_holder(queue, rounds):
             found = self._finding(ORPHANED, QUEUE_NOT_HELD, episode)
             polls = () if offsets is None else offsets.times.tolist()
@@ -256,11 +264,10 @@ class _TopicHoldings:
         # The rounds in which all of the queue's owners answered, if not every process did.
         due = [(owners[answers.position], answers) for answers in settled]
         of_owners = [answers for ids, answers in due if ids and ids <= answers.client_ids]
-        return found + [
-            finding
-            for finding in findings(of_owners)
-            if reading(offsets, [(finding.first_seen, finding.last_seen)]).is_read is False
-        ]
+        for finding in findings(of_owners):
+            if reading(offsets, [(finding.first_seen, finding.last_seen)]).is_read is False:
+                found.append(finding)
+        return found
 
     def _duplicates(self, queue: QueueKey) -> Iterator[QueueFinding]:
         holders = grouped(
@@ -269,14 +276,9 @@ class _TopicHoldings:
             if holder.activities[queue] != NOT_LOCKED
             for round_ in holder.answered
         )
-        computed = {
-            phase.position
-            for phase in self._timeline.phases
-            for finding in phase.evaluated.findings
-            if (finding.kind, finding.queue) == (DUPLICATE, queue)
-        }
         shared = {round_ for round_, processes in holders.items() if len(processes) > 1}
-        others = (answers for answers in self._settled if answers.position not in computed)
+        twice = self._computed_twice
+        others = (answers for answers in self._settled if (queue, answers.position) not in twice)
         rounds = [answers for answers in others if answers.is_complete or answers.round_ in shared]
         for episode in self._episodes(queue, rounds, shared):
             at_a_time = [set(holders[answers.round_]) for answers in episode.shown]

@@ -80,20 +80,15 @@ def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
     offsets of it still come.
     """
     orphans = orphans_by_topic(found)
-    stuck = [
-        fault
-        for polls in not_moving(case)
-        for fault in _topic_faults(case, polls, orphans.get(polls.topic, ()))
-    ]
+    faults: list[FaultEpisode] = []
+    for polls in not_moving(case):
+        faults += _topic_faults(case, polls, orphans.get(polls.topic, ()))
     # A group that was stuck before it gave the topic up is so still.
-    known = {fault.topic for fault in stuck if fault.extent.ongoing}
-    left = (
-        fault
-        for topic, periods in case.situations.by_topic.items()
-        if topic not in known
-        for fault in _no_longer_subscribed(case, topic, periods)
-    )
-    return found.plus([*stuck, *left])
+    known = {fault.topic for fault in faults if fault.extent.ongoing}
+    for topic, periods in case.situations.by_topic.items():
+        if topic not in known:
+            faults += _no_longer_subscribed(case, topic, periods)
+    return found.plus(faults)
 
 
 def _no_longer_subscribed(
@@ -243,11 +238,8 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
         still = polls.times[columns[-2]] if len(columns) > 1 else extent.first_seen
         reported = (one for one in case.holdings[polls.topic].holdings if not one.process.is_log)
         answers = [holding for holding in reported if extent.overlaps(holding)]
-        refused = {
-            name: times
-            for name, times in refusals(case.dossier, extent).items()
-            if name in broker_names
-        }
+        every = refusals(case.dossier, extent)
+        refused = {name: every[name] for name in broker_names if name in every}
         refuse = {name for name, times in refused.items() if times[-1] >= still} >= {*broker_names}
         evidence, remedies = _why(answers, case.dossier.languages, is_popped, refuse)
         if refused:

@@ -214,15 +214,11 @@ def _fault(case: Case, topic: str, losses: Sequence[_Loss]) -> FaultEpisode:
         "before": zoned_clock(last.before),
         "queues": queues_in_words(queues),
     }
-    evidence: list[str] = [
-        agreeing(
-            waiting,
-            "since {time} {broker} answers without any offset of the group; until {before} it had "
-            "those of {queues}, where {messages:,} [message|messages] waited",
-            messages=waiting,
-            **named,
-        )
-    ]
+    template = (
+        "since {time} {broker} answers without any offset of the group; until {before} it had "
+        "those of {queues}, where {messages:,} [message|messages] waited"
+    )
+    evidence: list[str] = [agreeing(waiting, template, messages=waiting, **named)]
     if last.came_back:
         template = (
             "at {time} {broker} answered without any offset of the group, whose members ran; until "

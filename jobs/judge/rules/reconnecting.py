@@ -352,16 +352,10 @@ def _fault(
         parts.append(Text("so do {others:,} other clients of the group", others=several - 1))
     longest = max(later - one for _, times in rows for one, later in pairwise(times))
     extent = case.extent(first_seen, last_seen, ongoing=end - last_seen <= longest)
-    fault = FaultEpisode(
-        case.main_topic or "",
-        extent._replace(persistence=PERSISTENT),
-        FLAPPING if restarts else RECONNECTING,
-        evidence=joined(parts),
-        remedy=remedy,
-        client_ids=(client_id,),
-        client_addrs=tuple(sorted(addresses)),
-        broker_names=broker_names,
-    )
+    topic, lasting = case.main_topic or "", extent._replace(persistence=PERSISTENT)
+    kind = FLAPPING if restarts else RECONNECTING
+    concerned = (client_id,), tuple(sorted(addresses)), broker_names
+    fault = FaultEpisode(topic, lasting, kind, joined(parts), remedy, *concerned)
     costs = [one for one in stale if one.overlaps(fault)]
     if restarts or not costs:
         return fault

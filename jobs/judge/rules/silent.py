@@ -180,11 +180,8 @@ _LET_IT_BE = Text(
 def unanswered_questions(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Instant]]:
     """The times of the questions without an answer to each client that may stop by them."""
     runs = [*clients]
-    may_stop = {
-        run.client_id
-        for run in runs
-        if run.language == _LANGUAGE and (run.version or 0) >= _FIRST_VERSION
-    }
+    of_java = (run for run in runs if run.language == _LANGUAGE)
+    may_stop = {run.client_id for run in of_java if (run.version or 0) >= _FIRST_VERSION}
     return {
         client_id: [question.moment for question in questions if not question.answered]
         for client_id, questions in asked_of(runs).items()

@@ -268,14 +268,10 @@ def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[S
         polls = np.flatnonzero(intervals.counts[row])
         for start, end in spans(intervals.stalled[row, polls]):
             before, last = every.before[row, polls[start]], polls[end - 1]
-            yield Stall(
-                every.topic,
-                every.extent(before, last, end - start + 1, persistence_seconds),
-                every.queues[row],
-                backlog=int(backlog[row, last]),
-                backlog_growth=int(backlog[row, last] - backlog[row, before]),
-                owners=intervals.owners.at(row, last),
-            )
+            extent = every.extent(before, last, end - start + 1, persistence_seconds)
+            waiting = int(backlog[row, last])
+            came, owners = waiting - int(backlog[row, before]), intervals.owners.at(row, last)
+            yield Stall(every.topic, extent, every.queues[row], waiting, came, owners)
 
 
 def spans(flags: Flags) -> list[tuple[int, int]]:

@@ -202,17 +202,14 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
     start = np.searchsorted(polls.times, orphan.first_seen)
     end = last_up_to(polls, orphan.last_seen)
     times, unmoved = polls.times[start : end + 1], polls.unmoved[start:end]
-    extents = [
-        case.extent(
-            int(times[first]),
-            int(times[last]),
-            last - first + 1,
-            ongoing=orphan.extent.ongoing and last == len(times) - 1,
-        )
-        for first, last in spans(unmoved)
-    ]
-    parts = [replace(orphan, extent=extent, times=()) for extent in extents if extent.lasts]
-    return [witnessed(case, part) for part in parts] or [replace(orphan, moved=False)]
+    parts: list[QueueFinding] = []
+    for first, last in spans(unmoved):
+        is_open = orphan.extent.ongoing and last == len(times) - 1
+        begins, ends = int(times[first]), int(times[last])
+        extent = case.extent(begins, ends, last - first + 1, ongoing=is_open)
+        if extent.lasts:
+            parts.append(witnessed(case, replace(orphan, extent=extent, times=())))
+    return parts or [replace(orphan, moved=False)]
 
 
 def _offline_narrowed(
