@@ -17,25 +17,20 @@ from .result.severity import graded
 from .result.topic_problem import NO_OFFSETS, problem_rows
 from .rules.broker_identities import duplicate_broker_names
 from .rules.case import Case
-from .rules.cut_off import cut_off
-from .rules.episodes import faults_of_states, stacked_ids
-from .rules.failing import failing
+from .rules.client_ids import old_copies, secrets, stacked_ids
+from .rules.episodes import faults_of_states, still_offline
 from .rules.flapping import flapping_members
 from .rules.found import GroupFindings
 from .rules.held import held_queues
+from .rules.messages_again import failing, read_twice
 from .rules.not_consuming import not_consuming
-from .rules.offsets_gone import offsets_gone
-from .rules.offsets_went_back import went_back
-from .rules.old_copies import old_copies
-from .rules.read_twice import read_twice
+from .rules.offsets_lost import offsets_gone, went_back
 from .rules.reconnecting import blamed, reconnecting_clients
 from .rules.route_changes import queues_left_route, route_changed
-from .rules.secret_ids import secrets
 from .rules.silent import silent_clients
 from .rules.stalls import stalled_queues
-from .rules.still_offline import still_offline
 from .rules.unlisted import queues_of_states
-from .rules.why import explained, without_refused
+from .rules.why import explained, outages_dated_back, without_refused
 
 #: Gives what was found so far back with what it finds itself, or knows better.
 Rule: TypeAlias = Callable[[Case, GroupFindings], GroupFindings]
@@ -66,7 +61,7 @@ RULES: tuple[Rule, ...] = (
     read_twice,
     # Needs all other faults.
     without_refused,
-    cut_off,
+    outages_dated_back,
     with_history,
     explained,
     graded,

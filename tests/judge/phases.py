@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from jobs.config.masking import Masking
@@ -12,6 +11,7 @@ from jobs.declared.instants import SECOND, Instant
 from jobs.judge.observe.core_verdict import FoundQueue, QueueAllocation, Verdict
 from jobs.judge.observe.situations import Period, Situations, TopicSituation
 from jobs.judge.observe.timeline import Phase, Timeline
+from jobs.judge.rules.case import Case
 from jobs.judge.rules.found import QueueFinding, Stall
 from jobs.judge.terms import Terms
 from jobs.judge.times.extents import Extent
@@ -39,12 +39,15 @@ TERMS = Terms(
 )
 
 
-def case(**facts: Any) -> Any:
-    """What a rule reads of a case, and nothing else: of 180 s that something has to last."""
-    values = {"persistence_seconds": 180, "terms": TERMS, "masters_away": (), "members_in_time": ()}
-    values |= {"situations": Situations({}), "snapshots": (at(0), at(60)), "expiry": at(130)}
-    values |= {"no_config": None}
-    return SimpleNamespace(**values | {"dossier": Dossier("C", "G")} | facts)
+def case(**facts: Any) -> Case:
+    """A case of which the rules read these facts: of 180 s that something has to last."""
+    given = {"dossier": Dossier("C", "G"), "situations": Situations({}), "evaluated": {}}
+    given |= {"terms": TERMS}
+    found = Case(**given | {name: facts.pop(name) for name in given.keys() & facts})
+    values = {"masters_away": (), "members_in_time": (), "snapshots": (at(0), at(60))}
+    # What a case makes when it is first asked for it is taken from here.
+    vars(found).update(values | {"no_config": None} | facts)
+    return found
 
 
 def at(second: float) -> Instant:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.rules.episodes import fault_episodes, queue_episodes, stacked_ids
+from jobs.judge.rules.client_ids import stacked_ids
+from jobs.judge.rules.episodes import fault_episodes, queue_episodes
 from jobs.judge.rules.found import GroupFindings
 from rebalance_core.division import Move
 from rebalance_core.findings import Claimant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from jobs.judge.observe.situations import Situations
 from jobs.judge.observe.timeline import Reassignment
 from jobs.judge.rules.flapping import Life, flapping_members, successions
 from jobs.judge.rules.found import GroupFindings
-from tests.judge.phases import at, case
+from tests.judge.phases import TERMS, at, case
 
 
 def found(*changes, end=60, channels=None, persistence_seconds=180, members=3, every=60):
@@ -25,8 +26,7 @@ def found(*changes, end=60, channels=None, persistence_seconds=180, members=3, e
     ]
     phases = [SimpleNamespace(last_seen=at(60 * end))]
     of = case(
-        persistence_seconds=persistence_seconds,
-        expiry=at(130),
+        terms=replace(TERMS, persistence_seconds=persistence_seconds),
         main_topic="T",
         snapshots=[at(second) for second in range(0, 60 * end + 1, every)],
         reassignments={"T": rows},

@@ -40,6 +40,8 @@ def judged(clients, queues=(), gained=(), segments=ONE, processes=2, assumed=(),
     for name in assumed:
         of_core = replace(by_name[name].verdict, strategy_source="assumed")
         by_name[name] = replace(by_name[name], verdict=of_core)
+    phases = timeline(segments, by_name).phases
+    holdings = [replace(one, phase=phases[one.phase.position - 1]) for one in holdings]
     # A broker with so many queues more.
     changes = [RouteChange(0, 0, [], [(BROKER, queue_id + 1)]) for queue_id in gained]
     of = case(

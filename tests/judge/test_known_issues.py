@@ -9,8 +9,7 @@ import pytest
 from jobs.config.masking import Masking
 from jobs.declared.dossier import Dossier
 from jobs.declared.kinds import QUEUE_FINDINGS
-from jobs.judge.rules.found import FaultEpisode, StackedEpisode
-from jobs.judge.rules.matching_issues import entries_of, known_issue
+from jobs.judge.rules.found import FaultEpisode, StackedEpisode, entries_of, known_issue
 from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
 from rebalance_core.findings import Claimant

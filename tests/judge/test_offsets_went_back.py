@@ -8,7 +8,7 @@ import pytest
 from jobs.declared.dossier import Dossier, PollRun, QueueOffsets
 from jobs.judge.observe.brokers import Absence
 from jobs.judge.rules.found import GroupFindings
-from jobs.judge.rules.offsets_went_back import went_back
+from jobs.judge.rules.offsets_lost import went_back
 from tests.judge.phases import at, case, queue_finding
 from tests.judge.witnesses import client
 

@@ -8,8 +8,8 @@ from jobs.config.masking import Masking
 from jobs.declared.dossier import Dossier, ListedMembers, PollRun
 from jobs.declared.kinds import SECRET_IN_CLIENT_ID
 from jobs.judge.observe.core_verdict import AllocationRows
+from jobs.judge.rules.client_ids import secrets
 from jobs.judge.rules.found import FaultEpisode, GroupFindings
-from jobs.judge.rules.secret_ids import secrets
 from jobs.schemas import ALLOCATIONS
 from tests.judge.phases import at, case
 

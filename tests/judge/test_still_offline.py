@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jobs.declared.dossier import EarlierFinding
 from jobs.judge.observe.holdings_index import index_holdings
+from jobs.judge.rules.episodes import still_offline
 from jobs.judge.rules.found import GroupFindings
-from jobs.judge.rules.still_offline import still_offline
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import at, case
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.observe.holdings_index import index_holdings
-from jobs.judge.rules.witnessed import confirm
+from jobs.judge.rules.episodes import confirm
 from jobs.judge.times.extents import Extent
 from rebalance_core.findings import Claimant
 from tests.judge.phases import queue_finding

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -216,14 +215,14 @@ def intervals_of(
         replace(phases.queue_finding(queue=queue), extent=_extent(at(since), at(until)))
         for queue, since, until in orphans
     ]
-    of = SimpleNamespace(
+    of = phases.case(
         dossier=dossier,
         situations=Situations({topic: periods(segments, topic)}),
         evaluated=situations,
         masters_away=masters_away,
     )
-    found = (each for each in not_moving(of) if each.topic == topic)  # type: ignore[arg-type]
-    return next((find_intervals(of, each, orphaned) for each in found), None)  # type: ignore[arg-type]
+    found = (polls for polls in not_moving(of) if polls.topic == topic)
+    return next((find_intervals(of, polls, orphaned) for polls in found), None)
 
 
 def _extent(first: Instant, last: Instant) -> Extent:

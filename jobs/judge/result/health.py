@@ -37,8 +37,8 @@ from ..observe.in_words import between, queues_in_words, waiting_in_words, zoned
 from ..observe.routes import readable
 from ..observe.situations import Period
 from ..rules.case import Case
-from ..rules.failing import retries, steps
 from ..rules.found import GroupFindings, QueueFinding, Stall
+from ..rules.messages_again import retries, steps
 from ..times.intervals import usual_gap
 
 _MINUTE = 60 * SECOND

@@ -15,8 +15,7 @@ from ...declared import kinds
 from ...declared.instants import SECOND
 from ...schemas import FAULT_FIELDS
 from ..arrow_tables import Row
-from ..rules.cut_off import OUTAGES
-from ..rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
+from ..rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER, OUTAGES
 
 #: Columns that rows of one finding share; a table has not all of them.
 _GRADES = ("severity", "persistence", "ongoing", "known_issue")

@@ -21,9 +21,17 @@ from ...declared.kinds import fault_id, finding_id, stall_id
 from ..arrow_tables import Row
 from ..observe.evaluation import Failure
 from ..rules.case import Case
-from ..rules.found import FaultEpisode, Graded, GroupFindings, QueueFinding, StackedEpisode, Stall
-from ..rules.held import is_computed
-from ..rules.matching_issues import known_coverage, known_issue
+from ..rules.found import (
+    FaultEpisode,
+    Graded,
+    GroupFindings,
+    QueueFinding,
+    StackedEpisode,
+    Stall,
+    is_computed,
+    known_coverage,
+    known_issue,
+)
 from ..terms import Terms
 from ..times.extents import Extent
 from . import health

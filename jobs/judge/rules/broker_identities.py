@@ -1,17 +1,18 @@
 """dossier -> the same with each broker as who it is: a broker is its cluster, name and address.
 
-Two things give one name and id to several servers. A slave that acts for its master is given
-as id 0, and the master is away all the same. And two brokers of one name, as of two clusters behind
-one nameserver, register in turn, and each takes the place of the other
+Two things give one name and id to several servers. A slave that acts for its master is given as id
+0, and the master is away all the same. And two brokers of one name, as of two clusters behind one
+nameserver, register in turn, and each takes the place of the other
 (``RouteInfoManager.registerBroker`` 4.9.4 to 5.3.3 replaces the address of the id, each 30 s).
-Clients of either read all the same; each has its own members and offsets.
+Clients of either read all the same; each has its own members and offsets. Routes show it where each
+address came twice after the other, polls from three times on: a failover may be taken back.
 """
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -93,13 +94,11 @@ def _with_acting(dossier: Dossier) -> Dossier:
     It acts where the last route has it as id 0 and lets nobody write (``RoutedAddress.may_act``). A
     master whose topic nobody may write looks the same, and has no other id.
     """
-    runs = [run for of_topic in dossier.routes.values() for run in of_topic]
+    runs = [*chain.from_iterable(dossier.routes.values())]
     if not any(address.may_act for run in runs for address in run.addresses):
         return dossier
     routed = [(time, address) for run in runs for address in run.addresses for time in run.times]
-    given = {(address.broker, address.addr) for _, address in routed}
-    given |= {(run.broker, run.broker_addr or "") for run in dossier.polls}
-    slaves = {(name, addr) for (name, broker_id), addr in given if broker_id}
+    slaves = {(name, addr) for (name, broker_id), addr in _addresses(dossier) if broker_id}
     of_names = grouped(
         (address.broker[0], (time, address.addr if address.may_act else ""))
         for time, address in routed
@@ -117,14 +116,18 @@ def _with_acting(dossier: Dossier) -> Dossier:
         acting[name].add(time)
         return name, MASTER_ID
 
-    polls = [
-        _part(run, times)._replace(broker=broker)
-        for run in dossier.polls
-        for broker, times in grouped(
-            (as_clients_see(run, time), time) for time in run.times
-        ).items()
-    ]
+    polls = []
+    for run in dossier.polls:
+        seen = grouped((as_clients_see(run, time), time) for time in run.times)
+        polls += [_part(run, times)._replace(broker=broker) for broker, times in seen.items()]
     return replace(dossier, polls=polls, acting=acting)
+
+
+def _addresses(dossier: Dossier) -> set[tuple[Broker, str]]:
+    """The addresses of each broker name and id, of routes and of those that were asked."""
+    routes = chain.from_iterable(dossier.routes.values())
+    given = {(address.broker, address.addr) for run in routes for address in run.addresses}
+    return given | {(run.broker, run.broker_addr or "") for run in dossier.polls}
 
 
 def _part(run: PollRun, times: Collection[Instant]) -> PollRun:
@@ -147,22 +150,17 @@ def _without_namesakes(dossier: Dossier) -> Dossier:
     found = find_namesakes(dossier)
     if not found:
         return dossier
-    polls = [
-        run for run in dossier.polls if run.broker not in {namesakes.broker for namesakes in found}
-    ]
+    shared = {namesakes.broker for namesakes in found}
+    polls = [run for run in dossier.polls if run.broker not in shared]
     offsets, configured = dict(dossier.offsets), dict(dossier.configured)
     for namesakes in found:
-        of_broker = _addressed(dossier, namesakes)
+        name, of_broker = namesakes.broker[0], _addressed(dossier, namesakes)
         counting = _that_count(dossier, namesakes, _asked(of_broker))
         polls += counting
         for topic, queues in offsets.items():
-            offsets[topic] = [
-                _of_one(namesakes.broker[0], of_broker, counting, one) for one in queues
-            ]
-        if said := configured.get(namesakes.broker[0]):
-            configured[namesakes.broker[0]] = {
-                time: True for time, has in said.items() if has
-            } or said
+            offsets[topic] = [_of_one(name, of_broker, counting, queue) for queue in queues]
+        if said := configured.get(name):
+            configured[name] = {time: True for time, has in said.items() if has} or said
     return replace(dossier, polls=polls, offsets=offsets, configured=configured, namesakes=found)
 
 
@@ -201,7 +199,7 @@ def find_namesakes(dossier: Dossier) -> list[Namesakes]:
     for broker, runs in grouped((run.broker, run) for run in polls).items():
         if broker in overlapping and _mostly_differ(asked := _asked(runs)):
             sequences[broker].append((_TURNS_ASKED, asked))
-    routes = [run for runs in dossier.routes.values() for run in runs if run.addresses]
+    routes = [run for run in chain.from_iterable(dossier.routes.values()) if run.addresses]
     for of_nameserver in grouped((run.namesrv_addr, run) for run in routes).values():
         overlapping = _overlapping(
             (address.broker, address.addr, run.times)
@@ -210,23 +208,19 @@ def find_namesakes(dossier: Dossier) -> list[Namesakes]:
         )
         for broker, given in grouped(_given(of_nameserver, overlapping)).items():
             sequences[broker].append((_TURNS, sorted(given)))
-    addrs = {(run.broker, run.broker_addr or "") for run in dossier.polls}
-    addrs |= {(address.broker, address.addr) for run in routes for address in run.addresses}
-    found = []
+    addrs, found = _addresses(dossier), []
     for broker, of_broker in sorted(sequences.items()):
         others = {addr for (name, id_), addr in addrs if name == broker[0] and id_ != broker[1]}
         rounds: dict[str, set[Instant]] = defaultdict(set)
-        for turns, each in of_broker:
-            in_turn = _in_turn(each, turns) - others
-            for one in each if len(in_turn) > 1 else ():
-                if one.addr in in_turn:
-                    rounds[one.addr].add(one.round_)
+        for turns, sequence in of_broker:
+            in_turn = _in_turn(sequence, turns) - others
+            for seen in sequence if len(in_turn) > 1 else ():
+                if seen.addr in in_turn:
+                    rounds[seen.addr].add(seen.round_)
         if rounds:
-            seen = [AddressSeen(addr, sorted(times)) for addr, times in rounds.items()]
-            in_order = sorted(
-                seen, key=lambda address_seen: (address_seen.rounds[0], address_seen.addr)
-            )
-            found.append(Namesakes(broker, tuple(in_order)))
+            addresses = [AddressSeen(addr, sorted(times)) for addr, times in rounds.items()]
+            addresses.sort(key=lambda address: (address.rounds[0], address.addr))
+            found.append(Namesakes(broker, tuple(addresses)))
     return found
 
 
@@ -272,10 +266,8 @@ def _in_turn(seen: Iterable[_Seen], turns: int) -> set[str]:
 
 def _mostly_differ(asked: Sequence[_Seen]) -> bool:
     """True if at least half of the times at which the address changes the answer changes, too."""
-    changes = [
-        one.answer != later.answer for one, later in pairwise(asked) if one.addr != later.addr
-    ]
-    return 2 * sum(changes) >= len(changes) > 0
+    changes = [(one, later) for one, later in pairwise(asked) if one.addr != later.addr]
+    return 2 * sum(one.answer != later.answer for one, later in changes) >= len(changes) > 0
 
 
 def _that_count(dossier: Dossier, names: Namesakes, asked: Sequence[_Seen]) -> list[PollRun]:
@@ -301,12 +293,12 @@ def _that_count(dossier: Dossier, names: Namesakes, asked: Sequence[_Seen]) -> l
 def _with_all_members(dossier: Dossier, seen: Sequence[_Seen]) -> _Seen | None:
     """The answer that has all members of the others; None: none has."""
 
-    def members(each: _Seen) -> frozenset[str]:
-        of_list = dossier.list_members.get(each.answer or "")
+    def members(answer: _Seen) -> frozenset[str]:
+        of_list = dossier.list_members.get(answer.answer or "")
         return frozenset(of_list().client_ids) if of_list else frozenset()
 
-    most = max(seen, key=lambda each: (len(members(each)), each.at))
-    return most if all(members(each) <= members(most) for each in seen) else None
+    most = max(seen, key=lambda answer: (len(members(answer)), answer.at))
+    return most if all(members(answer) <= members(most) for answer in seen) else None
 
 
 def _of_one(
@@ -319,8 +311,8 @@ def _of_one(
     main = max(rounds, key=lambda addr: (sum(rounds[addr]), addr or ""))
     others = [time for run in asked if run.broker_addr != main for time in run.times]
     kept = ~np.isin(offsets.times, others)
-    columns = {name: getattr(offsets, name) for name in QueueOffsets._fields[3:]}
-    return offsets._replace(**{name: each[kept] for name, each in columns.items() if len(each)})
+    columns = [column[kept] if len(column) else column for column in offsets[3:]]
+    return QueueOffsets(*offsets[:3], *columns)
 
 
 # ---------------------------------------------------------------- the fault
@@ -332,23 +324,20 @@ def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
     The addresses show it that come in turn, or a nameserver that has the name in two clusters: of
     a broker that moved it has the old one until its connection there is over, and not for long.
     """
-    of_brokers, faults = topics_by_broker(case.dossier), []
-    of_names = {namesake.broker[0]: namesake for namesake in case.dossier.namesakes}
-    shared = {
-        name: clusters_of_name
-        for (cluster, name), clusters_of_name in case.terms.clusters_of_names.items()
-        if cluster == case.dossier.cluster
-    }
+    dossier, faults = case.dossier, list[FaultEpisode]()
+    of_brokers = topics_by_broker(dossier)
+    of_names = {namesakes.broker[0]: namesakes for namesakes in dossier.namesakes}
+    several = case.terms.clusters_of_names.items()
+    shared = {name: of_name for (in_, name), of_name in several if in_ == dossier.cluster}
     for name in sorted(of_names.keys() | shared.keys()):
         topics = of_brokers.get(name, set()) & case.situations.by_topic.keys()
         names, clusters = of_names.get(name), shared.get(name)
         extent = _of_addresses(case, names) if names else clusters and _of_clusters(case, clusters)
         if topics and extent:
-            topic = min(topics, key=lambda each: (is_retry_topic(each), each))
-            evidence = [*_said_of(case, name, names, clusters), _EACH_ITS_OWN]
-            if not names:
-                evidence.append(_OR_MOVED)
-            fault = FaultEpisode(topic, extent, DUPLICATE_BROKER_NAME, joined(evidence), _REMEDY)
+            topic = min(topics, key=lambda of_name: (is_retry_topic(of_name), of_name))
+            said = _said_of(case, name, names, clusters)
+            evidence = joined([*said, _EACH_ITS_OWN, *([] if names else [_OR_MOVED])])
+            fault = FaultEpisode(topic, extent, DUPLICATE_BROKER_NAME, evidence, _REMEDY)
             faults.append(replace(fault, broker_names=(name,)))
     return found.plus(faults)
 
@@ -397,10 +386,7 @@ def _said_of(
         return
     clusters = list_of(shared.clusters)
     if names:
-        yield Text(
-            "the nameservers have the name in the clusters {clusters}",
-            clusters=clusters,
-        )
+        yield Text("the nameservers have the name in the clusters {clusters}", clusters=clusters)
         return
     yield Text(
         "the nameservers have {broker} in the clusters {clusters}: several brokers have this name, "
@@ -408,12 +394,8 @@ def _said_of(
         broker=name,
         clusters=clusters,
     )
-    given = (
-        address
-        for runs in case.dossier.routes.values()
-        for run in runs
-        for address in run.addresses
-    )
+    runs = chain.from_iterable(case.dossier.routes.values())
+    given = chain.from_iterable(run.addresses for run in runs)
     masters = {address.addr for address in given if address.broker == (name, MASTER_ID)} - {""}
     met = list_of(sorted(masters))
     if len(masters) == 1:

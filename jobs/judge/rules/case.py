@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rebalance_core.findings import SHOWN_BY_HOLDINGS
+from rebalance_core.findings import SHOWN_BY_HOLDINGS, Evaluation
 from rebalance_core.message_queue import is_own_retry_topic, is_retry_topic
 from rebalance_core.state import MASTER_ID
 
@@ -31,8 +32,9 @@ from ..observe.timeline import (
     without_route,
 )
 from ..terms import KnownIssueTerms, Terms
+from ..times.extents import Extent, Timed, persistence
 from ..times.intervals import longest_at_edges, usual_gap_but_for_one
-from .matching_issues import entries_of
+from .found import entries_of
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,24 @@ class Case:
         most = longest_at_edges(usual_gap_but_for_one(np.diff(answered)))
         return answered[-1] if ends - answered[-1] > most else None
 
+    def verdicts_at(self, topic: str, times: NDArray[np.int64]) -> list[Evaluation | None]:
+        """The core's verdict on a topic at each of these times; None: no list was known yet."""
+        ids = self.situations.in_force(topic, times)
+        return [None if id_ is None else self.evaluated[id_].verdict for id_ in ids]
+
+    def verdict_at(self, topic: str, time: Instant) -> Evaluation | None:
+        """The core's verdict on a topic at one time."""
+        return self.verdicts_at(topic, np.array([time]))[0]
+
+    def extent(
+        self, first_seen: Instant, last_seen: Instant, shown: int | None = None, *, ongoing: bool
+    ) -> Extent:
+        """The time between two moments, that is ``shown`` so often, by default in each snapshot."""
+        if shown is None:
+            shown = sum(first_seen <= snapshot <= last_seen for snapshot in self.snapshots)
+        lasts = persistence(first_seen, last_seen, self.persistence_seconds)
+        return Extent(first_seen, last_seen, shown, lasts, ongoing)
+
     @cached_property
     def members_in_time(self) -> Sequence[ListedIds]:
         """The group's members, each time that they change: all its topics have the same lists.
@@ -110,20 +130,18 @@ class Case:
         list who has just stopped.
         """
         of_lists: dict[str, frozenset[str]] = {}
-        found: list[ListedIds] = []
+        found, list_members = list[ListedIds](), self.dossier.list_members
         for period in next(iter(self.situations.by_topic.values()), ()):
-            given = [each for each in period.situation.answers if each[1] != NO_ANSWER]
-            masters = {name for (name, broker_id), _ in given if broker_id == MASTER_ID}
+            given = [answer for answer in period.situation.answers if answer[1] != NO_ANSWER]
+            masters = {name for (name, id_), _ in given if id_ == MASTER_ID}
             lists = {
-                answer
-                for (name, broker_id), answer in given
-                if broker_id == MASTER_ID or name not in masters
+                list_ for (name, id_), list_ in given if id_ == MASTER_ID or name not in masters
             }
             # The lists of one period are kept: each period of a giant group has others, of half a
             # megabyte.
             of_lists = {
-                each: of_lists.get(each) or frozenset(self.dossier.list_members[each]().client_ids)
-                for each in lists & self.dossier.list_members.keys()
+                list_: of_lists.get(list_) or frozenset(list_members[list_]().client_ids)
+                for list_ in lists & list_members.keys()
             }
             members: frozenset[str] = frozenset().union(*of_lists.values())
             # Without a list nobody knows.
@@ -168,6 +186,10 @@ class Case:
     def masters_away(self) -> Sequence[Absence]:
         """The times in which a broker had no master."""
         return [*masters_away(self.dossier)]
+
+    def absences_in(self, time: Timed) -> list[Absence]:
+        """The absences of masters that explain why queues did not move in a time."""
+        return [away for away in self.masters_away if away.explains(time, self.snapshots)]
 
     @cached_property
     def reassignments(self) -> Mapping[str, Sequence[Reassignment]]:

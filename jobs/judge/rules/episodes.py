@@ -1,28 +1,44 @@
-"""timeline -> episodes: when, and for how much of the time, a fault was there."""
+"""timeline -> episodes: when, and for how much of the time, a fault or a queue's finding was there.
 
-from collections import Counter
+What lasts is seen over ``persistence_seconds`` (180 s), weighted by its probability over a third of
+that. It is CERTAIN where that is 0.9 or more. And of a queue that a rule found, whatever the rule,
+what the processes and its offsets show of it.
+"""
+
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from math import fsum
-from typing import TypeVar
 
+import numpy as np
+
+from rebalance_core.causes import GROUP_OFFLINE
+from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY
+from rebalance_core.english import agreeing
 from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import CERTAIN, DUPLICATE, POSSIBLE
+from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, POSSIBLE
 from rebalance_core.grouping import grouped
-from rebalance_core.processes import StackedId
-from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
+from rebalance_core.repairs import (
+    BROKER_VIEW_DIVERGENCE,
+    MASTER_AWAY,
+    MIXED_REQUEST_MODE,
+    STALE_CHANNEL,
+)
 
-from ...declared.instants import SECOND
+from ...declared.instants import SECOND, Instant
 from ...declared.kinds import OF_ONE_CLIENT, TRANSIENT
+from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from ..observe.backlog import backlog, reading
 from ..observe.core_verdict import FoundQueue, QueueKey
+from ..observe.holdings import Holding
+from ..observe.holdings_index import HoldingsIndex
+from ..observe.in_words import queues_in_words
 from ..observe.timeline import Phase, Timeline
 from ..times import extents
-from ..times.extents import Episode, Portion
+from ..times.extents import Episode, Extent, Portion
+from ..times.intervals import watches
 from .case import Case
-from .found import FaultEpisode, GroupFindings, QueueFinding, StackedEpisode
-
-Value = TypeVar("Value", str, int)
+from .found import FaultEpisode, GroupFindings, QueueFinding
 
 #: The least share of ``persistence_seconds`` that lasts, weighted by the probability of each
 #: snapshot: three rounds in which each client draws the odd list once in ten times do not.
@@ -40,12 +56,9 @@ _QueueEpisode = Episode[tuple[str, QueueKey], _ShownQueue]
 def faults_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The faults that single states show, of states without a route too."""
     timelines = chain(*zip(case.timelines.values(), case.without_route.values(), strict=True))
-    faults = (
-        fault
-        for timeline in timelines
-        for fault in fault_episodes(timeline, case.persistence_seconds)
-    )
-    return found.plus(each for each in faults if not each.is_latent or _is_settled(case, each))
+    seconds = case.persistence_seconds
+    faults = (fault for timeline in timelines for fault in fault_episodes(timeline, seconds))
+    return found.plus(fault for fault in faults if not fault.is_latent or _is_settled(case, fault))
 
 
 def _is_settled(case: Case, fault: FaultEpisode) -> bool:
@@ -54,10 +67,11 @@ def _is_settled(case: Case, fault: FaultEpisode) -> bool:
     In a rolling deploy of a release that subscribes otherwise the members differ until it is over,
     and others each minute: that costs nothing, and passes.
     """
-    since, until = fault.first_seen, fault.last_seen
-    changes = (member.since for member in case.members_in_time if since < member.since < until)
+    first_seen, last_seen = fault.first_seen, fault.last_seen
+    changes = (members.since for members in case.members_in_time)
+    within = (change for change in changes if first_seen < change < last_seen)
     lasts = case.persistence_seconds * SECOND
-    times = pairwise([since, *changes, until])
+    times = pairwise([first_seen, *within, last_seen])
     return any(later - earlier >= lasts for earlier, later in times)
 
 
@@ -83,17 +97,16 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
         for fault in phase.evaluated.faults
         if causes in ((BROKER_VIEW_DIVERGENCE,), (STALE_CHANNEL,)) and fault.fault in causes
     ]
-    certain = sum(
-        run.snapshots for run, (_, found_queue) in sightings if found_queue.certainty == CERTAIN
-    )
-    expected = fsum(found_queue.probability * run.covers for run, (_, found_queue) in sightings)
-    weighted = fsum(found_queue.probability * run.snapshots for run, (_, found_queue) in sightings)
+    queues = [(run, found) for run, (_, found) in sightings]
+    certain = sum(run.snapshots for run, found in queues if found.certainty == CERTAIN)
+    expected = fsum(found.probability * run.covers for run, found in queues)
+    weighted = fsum(found.probability * run.snapshots for run, found in queues)
     is_certain, probability = 2 * certain >= extent.snapshots, weighted / extent.snapshots
     lasts = expected >= _LEAST_EXPECTED * persistence_seconds * SECOND
     if not lasts or (differing and not _differs_for_long(differing, persistence_seconds)):
         extent = extent._replace(persistence=TRANSIENT)
     last_phase, last = episode.shown[-1]
-    is_sure = extents.is_share_sure([run for run, _ in sightings], persistence_seconds)
+    is_sure = extents.is_share_sure([run for run, _ in queues], persistence_seconds)
     return QueueFinding(
         topic,
         extent,
@@ -136,7 +149,8 @@ def _causes(
     A cause of a moment, as while the clients started, is not one of what lasts.
     """
     runs = grouped((cause, run) for run, (_, found) in sightings for cause in found.causes)
-    lasting = (each for each in runs if extents.extent_of(runs[each], 0, persistence_seconds).lasts)
+    times = {cause: extents.extent_of(of, 0, persistence_seconds) for cause, of in runs.items()}
+    lasting = (cause for cause, extent in times.items() if extent.lasts)
     return tuple(sorted(lasting) or sorted(runs))
 
 
@@ -159,10 +173,10 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
         return fault.queues_affected > 0 or fault.is_latent
 
     def episodes(runs: Sequence[Portion], *, computed: bool) -> Iterator[_FaultEpisode]:
-        faults = (phase.evaluated.faults for phase in timeline.phases)
+        every = (phase.evaluated.faults for phase in timeline.phases)
         shown = (
-            [(key_of(each), each) for each in of_phase if is_computed(each) == computed]
-            for of_phase in faults
+            [(key_of(one), one) for one in faults if is_computed(one) == computed]
+            for faults in every
         )
         return extents.episodes_of(runs, shown, persistence_seconds)
 
@@ -173,89 +187,193 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
         differs = last.fault == BROKER_VIEW_DIVERGENCE
         if differs and not _differs_for_long(named, persistence_seconds):
             extent = extent._replace(persistence=TRANSIENT)
-        most = max(each.queues_affected for each in episode.shown)
+        most = max(fault.queues_affected for fault in episode.shown)
         yield FaultEpisode(timeline.topic, extent, **vars(last) | {"queues_affected": most})
 
 
-#: A phase that shows an id stacked.
-_ShownId = tuple[Phase, StackedId]
+# ---------------------------------------------------------------- what processes and offsets show
 
 
-def stacked_ids(case: Case, found: GroupFindings) -> GroupFindings:
-    """The client ids that are more than once in a broker's list, over the topics of the group.
+#: Offsets of a smaller part of a finding's time do not show that the queue is read all of it.
+_LEAST_SHARE_SHOWN = 0.5
 
-    An episode of an id may have gaps. Evidence and remedy are those of the last phase that knew of
-    most processes.
 
-    The id's copies are the group's, whatever the topic: the timelines are put together by the
-    group's runs, and the queues of all topics are added up.
+def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
+    """The finding with what the holdings and the offsets show of it.
+
+    What has gaps may be read in these: of them the offsets show nothing.
     """
-    # Runs without owners end no episode: no stacked id is found in them.
-    by_run = grouped(
-        ((phase.group_run, phase.watch), phase)
-        for timeline in case.timelines.values()
-        for phase in timeline.phases
-        if phase.verdict.shows_owners
-    )
-    in_time = [phases for _, phases in sorted(by_run.items())]
-    runs = extents.runs_of(list(map(_part, in_time)))
-    stacked: list[StackedEpisode] = []
-    for episode in extents.episodes_of(runs, map(_shown_ids, in_time), case.persistence_seconds):
-        topics = _union([phase.topic for phase, _ in shown] for shown in episode.shown)
-        stacked.append(StackedEpisode(topics, episode.extent, _whole(episode.shown)))
-    return replace(found, stacked=tuple(stacked))
-
-
-def _shown_ids(phases: Iterable[Phase]) -> Iterable[tuple[str, Sequence[_ShownId]]]:
-    """The stacked ids of a run of the group's lists, each with all that the run shows of it."""
-    return grouped(
-        (stacked.client_id, (phase, stacked))
-        for phase in phases
-        for stacked in phase.verdict.stacked
-    ).items()
-
-
-def _part(phases: Sequence[Phase]) -> Portion:
-    """The part of the window in which the group's lists stayed so, from the phases of its topics.
-
-    It has the snapshots of the topic with most: another had no route for a time.
-    """
-    snapshots: Counter[str] = Counter()
-    for phase in phases:
-        snapshots[phase.topic] += phase.snapshots
-    return Portion(
-        min(phase.first_seen for phase in phases),
-        max(phase.last_seen for phase in phases),
-        max(snapshots.values()),
-        watch=phases[0].watch,
+    offsets = case.offsets.get((finding.topic, *finding.queue))
+    shown = reading(offsets, finding.unbroken_times)
+    reads = None if shown.is_read and shown.share_shown < _LEAST_SHARE_SHOWN else shown.is_read
+    return replace(
+        finding,
+        left=backlog(offsets, finding.first_seen, finding.last_seen),
+        held=confirm(finding, case.holdings),
+        moved=None if reads is None or finding.kind == DUPLICATE else not reads,
+        is_always_read=shown.is_always_read,
     )
 
 
-def _whole(runs: Sequence[Sequence[_ShownId]]) -> StackedId:
-    """All that the runs show of an id: every value, and of numbers the most."""
-    every = [stacked for shown in runs for _, stacked in shown]
-    _, most = max(chain(*runs), key=lambda each: (each[1].processes, each[0].last_seen))
-    return most._replace(
-        client_addrs=_union(stacked_id.client_addrs for stacked_id in every),
-        versions=_union(stacked_id.versions for stacked_id in every),
-        languages=_union(stacked_id.languages for stacked_id in every),
-        slots_wasted=max(stacked_id.slots_wasted for stacked_id in every),
-        queues_duplicated=max(_queues_at_once(run, "queues_duplicated") for run in runs),
-        queues_orphaned=max(_queues_at_once(run, "queues_orphaned") for run in runs),
-    )
+def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
+    """True if what the processes held shows the finding; None where too few of them answered.
 
-
-def _queues_at_once(shown: Iterable[_ShownId], column: str) -> int:
-    """The queues of all topics in one run.
-
-    A run is cut where a topic's route changes: its parts follow each other, so that the most of
-    them counts; its topics are at the same time, so that their queues add up.
+    DUPLICATE: true where two processes held the queue in one round; false where complete rounds
+    never showed two. Where no round decides, two logs confirm it whose results have the queue at
+    the same time: they show what was computed, which is less than what was held. ORPHANED: true if
+    a complete round showed no holder; false where rounds showed one, and none did that. Soon after
+    a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
+    there at times, so that no round without it refutes it.
     """
-    most: Counter[str] = Counter()
-    for phase, stacked in shown:
-        most[phase.topic] = max(most[phase.topic], getattr(stacked, column))
-    return most.total()
+    of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
+    if MIXED_REQUEST_MODE in episode.causes:
+        # POP serves every queue, so that one holder reads it a second time.
+        return True if of_topic.holders_in(queue, time) else None
+    is_duplicate = episode.kind == DUPLICATE
+    if of_topic.is_shared(queue, time) if is_duplicate else of_topic.is_unheld(queue, time):
+        return True
+    if of_topic.is_settled(time) if is_duplicate else of_topic.is_held(queue, time):
+        return False if episode.certainty == CERTAIN else None
+    return True if is_duplicate and _results_overlap(of_topic.holders(queue), episode) else None
 
 
-def _union(parts: Iterable[Iterable[Value]]) -> tuple[Value, ...]:
-    return tuple(sorted({value for part in parts for value in part}))
+def not_refuted(case: Case, finding: QueueFinding) -> list[QueueFinding]:
+    """The parts of the time of a finding that lists and routes show for certain, and that neither
+    what the processes hold nor the offsets refute.
+
+    What all of them hold, in answers over long enough and none between that shows the finding,
+    outweighs what is computed: a member may go by another strategy than it says, or by a newer
+    list. A member of a shared id answers for one process: both have to answer. Answers of a moment
+    make it POSSIBLE. A queue whose offset does not move has no reader, whoever holds it; and who
+    holds one of a broker without a master does not read it.
+
+    Worked example: the running infos of 10:02 show two that hold a queue, and those of 10:07 and
+    10:12 one. The duplicate ends with the last snapshot before 10:07.
+    """
+    doubtful = {MIXED_REQUEST_MODE, MASTER_AWAY}.intersection(finding.causes)
+    if finding.certainty != CERTAIN or doubtful:
+        return [finding]
+    (finding,) = _until_read(case, finding) or [finding]
+    if finding.moved:
+        return [finding]
+    refuted = case.holdings[finding.topic].refuted(
+        finding.queue, finding.extent, is_duplicate=finding.kind == DUPLICATE
+    )
+    least = case.persistence_seconds * SECOND
+    lasting = [(begins, ends) for begins, ends, lasts in refuted if lasts >= least]
+    if lasting:
+        begun = [finding.first_seen, *(ends for _, ends in lasting)]
+        ended = [*(begins for begins, _ in lasting), finding.last_seen + 1]
+        parts = zip(begun, ended, strict=True)
+        return [one for begins, ends in parts for one in _during(case, finding, begins, ends)]
+    if finding.held is False:
+        return [replace(finding, certainty=POSSIBLE, is_mostly_certain=False)]
+    return [finding]
+
+
+def _until_read(case: Case, finding: QueueFinding) -> list[QueueFinding]:
+    """The orphan until its offset moves from poll to poll up to its end: the lists show later who
+    has the queue. Empty where it does not, or did all the time.
+
+    Worked example: a member subscribes to T at 10:08, and its running info shows that at 10:12. The
+    offsets that T has since 10:08 move: it is the end.
+    """
+    offsets = case.offsets.get((finding.topic, *finding.queue))
+    if finding.kind == DUPLICATE or offsets is None or finding.extent.share_of_time < 1:
+        return []
+    start, end = np.searchsorted(offsets.times, [finding.first_seen, finding.last_seen + 1])
+    unmoved = np.flatnonzero(offsets.unmoved[start : max(end - 1, start)])
+    moves = start + (unmoved[-1] + 1 if unmoved.size else 0)
+    is_all = finding.moved is False and not unmoved.size
+    if is_all or moves >= end:
+        return []
+    read_from = int(offsets.times[moves])
+    if not reading(offsets, [(read_from, finding.last_seen)]).is_always_read:
+        return []
+    return _during(case, finding, finding.first_seen, read_from + 1)
+
+
+def _during(
+    case: Case, finding: QueueFinding, begins: Instant, ends: Instant
+) -> list[QueueFinding]:
+    """The finding from one time up to another, without it; none where no snapshot is in it."""
+    time = finding.extent
+    shown = [at for at in time.those_of(case.snapshots) if begins <= at < ends]
+    if not shown:
+        return []
+    first, last = shown[0], shown[-1]
+    extent = case.extent(first, last, len(shown), ongoing=time.ongoing and last == time.last_seen)
+    clipped = [(max(since, first), min(until, last)) for since, until in finding.times]
+    times = tuple(part for part in clipped if part[0] <= part[1])
+    extent = extent._replace(share_of_time=time.share_of_time)
+    return [witnessed(case, replace(finding, extent=extent, times=times))]
+
+
+def _results_overlap(holders: Iterable[Holding], episode: QueueFinding) -> bool:
+    """True if the results of two processes of claimants have the queue at one time of the run.
+
+    A result is the period of a log that has it, once no change explains it. In the order of their
+    starts, two that overlap have neighbours between them that do; and they are of two processes,
+    for one has no two at a time.
+    """
+    claimants = {claimant.client_id for claimant in episode.claimants}
+    logs = (holder for holder in holders if holder.process.is_log and holder.is_settled)
+    theirs = (log for log in logs if log.process.client_id in claimants)
+    claimed = sorted(
+        (holding.first_seen, holding.last_seen) for holding in theirs if episode.overlaps(holding)
+    )
+    return any(last_seen >= following for (_, last_seen), (following, _) in pairwise(claimed))
+
+
+# ---------------------------------------------------------------- still offline
+
+
+def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
+    """The orphaned queues and the fault GROUP_OFFLINE of each topic that was offline in the run
+    before, of a group that no broker lists all through the window.
+
+    Lists have the topics of a group. One that has had no member all through the window has no list,
+    and where its offsets are not collected either, only the run before has what it should consume.
+    The topics that the window itself has are judged by it.
+    """
+    dossier = case.dossier
+    answers = [run for run in dossier.polls if run.answer not in (NO_ANSWER, ANSWERED)]
+    if {run.answer for run in answers} != {NOT_ONLINE}:
+        return found
+    snapshots = sorted({time for run in answers for time in run.times})
+    # Nobody knows any more what it was before the last watch.
+    begins = watches(snapshots)[-1]
+    runs = extents.runs_of([Portion(time, time, 1) for time in snapshots if time >= begins])
+    extent = extents.extent_of(runs, runs[-1].after, case.persistence_seconds)
+    orphans = (earlier for earlier in dossier.earlier if earlier.kind == ORPHANED)
+    offline = (orphan for orphan in orphans if GROUP_OFFLINE in orphan.causes)
+    queues = [
+        QueueFinding(
+            earlier.topic,
+            extent,
+            ORPHANED,
+            (earlier.broker_name, earlier.queue_id),
+            CERTAIN,
+            probability=1.0,
+            completeness=1.0,
+            claimants=(),
+            strategy_source=None,
+            causes=(GROUP_OFFLINE,),
+        )
+        for earlier in offline
+        if earlier.topic not in case.timelines
+    ]
+    by_topic = grouped((queue.topic, queue.queue) for queue in queues)
+    faults = [_still_offline(topic, extent, of_topic) for topic, of_topic in by_topic.items()]
+    return found.plus(faults, (witnessed(case, queue) for queue in queues))
+
+
+def _still_offline(topic: str, extent: Extent, queues: Sequence[QueueKey]) -> FaultEpisode:
+    evidence = agreeing(
+        len(queues),
+        "no broker that answered lists a member of the group, as in the run before: {queues} "
+        "[is|are] taken by nobody",
+        queues=queues_in_words(queues),
+    )
+    fault = FaultEpisode(topic, extent, GROUP_OFFLINE, evidence, GROUP_OFFLINE_REMEDY)
+    return fault.about(queues)

@@ -6,7 +6,8 @@ moment, some by nobody, and all that was fetched and not consumed is fetched aga
 A deploy replaces every process once, however many there are; a rollback does it twice. A process
 that crashes and is started again, or a connection that breaks and is made again, is replaced by one
 that is replaced as well. So the longest row of lives that follow one another distinguishes the two,
-where the number of those that came does not.
+where the number of those that came does not. From 4 lives on, each begun within 15 min after the
+one before, it flaps; 5 releases in a row in which nearly all (0.8) are replaced are none.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -109,9 +110,8 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
         return found
     lives = _lives(case.reassignments[case.main_topic])
     releases = _releases(case, case.main_topic)
-    few = (
-        row for row in together(releases, _ends, MOST_BETWEEN_LIVES) if len(row) < _FEWEST_RELEASES
-    )
+    rows = together(releases, _ends, MOST_BETWEEN_LIVES)
+    few = (row for row in rows if len(row) < _FEWEST_RELEASES)
     of_hosts = _without(chain.from_iterable(few), lives)
     hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in of_hosts)
     flappers: list[_Flapper] = []
@@ -144,15 +144,12 @@ def _releases(case: Case, topic: str) -> list[list[Reassignment]]:
     """
     changes, members_at = case.reassignments[topic], case.timelines[topic].members_at
     apart = max(case.expiry, usual_gap_but_for_one(np.diff(case.snapshots)))
-    waves = together(
-        changes, lambda reassignment: (reassignment.changed_at, reassignment.changed_at), apart
-    )
+    waves = together(changes, lambda change: (change.changed_at, change.changed_at), apart)
     return [
         wave
         for wave in waves
         if any(row.clients_left for row in wave)
-        and (joined := _came_to_stay(wave))
-        and len(joined) >= max(2, _NEARLY_ALL * members_at(wave[-1].changed_at))
+        and len(_came_to_stay(wave)) >= max(2, _NEARLY_ALL * members_at(wave[-1].changed_at))
     ]
 
 
@@ -193,7 +190,8 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
     last_seen = max(life.start if life.end is None else life.end for life in lives)
     changes = (row for row in case.reassignments[topic] if row.clients_joined or row.clients_left)
     times = [row.changed_at for row in changes if first_seen <= row.changed_at <= last_seen]
-    usual = max(later.start - one.start for each in flappers for one, later in pairwise(each.row))
+    in_turn = chain.from_iterable(pairwise(flapper.row) for flapper in flappers)
+    usual = max(later.start - one.start for one, later in in_turn)
     ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
     extent = Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing)
     client_ids = sorted({life.name for life in lives})
@@ -201,7 +199,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
     addresses = {channel.client_addr for channel in channels if extent.overlaps(channel)}
     lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
     # Who joined when, those that did most often first.
-    often = dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
+    often = dict(sorted(lives_of.items(), key=lambda item: (-len(item[1]), item[0])))
     evidence = Text(
         "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each time "
         "all queues are divided again",

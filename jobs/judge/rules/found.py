@@ -1,10 +1,10 @@
 """Findings of the rules of time: queues, and faults of topics, each with the time of its episode.
 
 All of it is frozen: a rule that knows better makes another one with ``replace``. Rows are made of
-it once, at the end (``rows``).
+it once, at the end (``rows``). At the end: which of them a known issue is about.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
 
@@ -12,12 +12,15 @@ from rebalance_core.english import joined
 from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import DUPLICATE, ORPHANED, POSSIBLE
 from rebalance_core.processes import StackedId
-from rebalance_core.repairs import STALE_CHANNEL
+from rebalance_core.repairs import MANUAL_ASSIGNMENT, STALE_CHANNEL
 
+from ...config.masking import Masking
+from ...declared.dossier import Dossier
 from ...declared.instants import Instant
-from ...declared.kinds import CRITICAL, INFO, STACKED, STALLED
+from ...declared.kinds import ALLOCATES_OTHERWISE, CRITICAL, INFO, QUEUE_NOT_HELD, STACKED, STALLED
 from ..observe.backlog import NOT_KNOWN, Backlog
 from ..observe.core_verdict import FoundQueue, QueueKey
+from ..terms import KnownIssueTerms
 from ..times.extents import Extent, Timed
 
 
@@ -136,13 +139,18 @@ class Stall(_InTime):
     severity: str = INFO
 
 
+def brokers_of(queues: Iterable[QueueKey]) -> tuple[str, ...]:
+    """The names of the brokers of these queues, each once, sorted."""
+    return tuple(sorted({broker_name for broker_name, _ in queues}))
+
+
 @dataclass(frozen=True)
 class FaultEpisode(FoundFault, _InTime):
     """One fault of a topic over an episode that may have gaps, as its last phase describes it.
 
     ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left,
     the route or the members' subscriptions. ``may_be_ours``: the collector's own questions may have
-    caused it (``own_questions``).
+    caused it (``silent``).
     """
 
     severity: str = INFO
@@ -155,10 +163,25 @@ class FaultEpisode(FoundFault, _InTime):
         """The same with more evidence, and with other values where they are given."""
         return replace(self, evidence=joined([self.evidence, *more]), **changes)
 
+    def about(self, queues: Collection[QueueKey], **changes: Any) -> "FaultEpisode":
+        """The same about these queues and their brokers, and with other values."""
+        names = brokers_of(queues)
+        return replace(self, broker_names=names, queues_affected=len(queues), **changes)
+
     @property
     def kind(self) -> str:
         """Its name among the kinds."""
         return self.fault
+
+
+#: Causes of a finding that the holdings show and the computation does not.
+_SHOWN_BY_HOLDINGS = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
+
+
+def is_computed(finding: QueueFinding) -> bool:
+    """True if lists and routes show the finding, and not what is held alone."""
+    is_chosen = finding.strategy_source is None and MANUAL_ASSIGNMENT in finding.causes
+    return _SHOWN_BY_HOLDINGS.isdisjoint(finding.causes) and not is_chosen
 
 
 #: Findings with a severity and an id, which are compared with the previous published run.
@@ -189,6 +212,10 @@ class GroupFindings:
     faults: tuple[FaultEpisode, ...] = ()
     stacked: tuple[StackedEpisode, ...] = ()
 
+    def with_faults(self, change: Callable[[FaultEpisode], FaultEpisode]) -> "GroupFindings":
+        """The same with each fault as ``change`` has it."""
+        return replace(self, faults=tuple(map(change, self.faults)))
+
     def plus(
         self,
         faults: Iterable[FaultEpisode],
@@ -196,9 +223,66 @@ class GroupFindings:
         stalls: Iterable[Stall] = (),
     ) -> "GroupFindings":
         """The same with more."""
-        return replace(
-            self,
-            queues=(*self.queues, *queues),
-            stalls=(*self.stalls, *stalls),
-            faults=(*self.faults, *faults),
-        )
+        more = (*self.queues, *queues), (*self.stalls, *stalls), (*self.faults, *faults)
+        return GroupFindings(*more, self.stacked)
+
+
+# ---------------------------------------------------------------- known issues
+
+
+def entries_of(dossier: Dossier, entries: Iterable[KnownIssueTerms]) -> list[KnownIssueTerms]:
+    """The entries that may be about a group: few are about any one."""
+    place = {"clusters": [dossier.cluster], "groups": [dossier.consumer_group]}
+    return [entry for entry in entries if _is_about(entry, place)]
+
+
+def known_issue(
+    finding: Graded | StackedEpisode, entries: Sequence[KnownIssueTerms], masking: Masking
+) -> str | None:
+    """The reason of the first entry that a finding matches; None: it matches none.
+
+    All that an entry says has to fit. Where several names are concerned (the clients of a fault,
+    the topics of a client id), a pattern has to match each; a finding that has no such name is not
+    matched by a pattern for it. A client may be named by its true id, or as reports show it.
+    """
+    if not entries:
+        return None
+    queue_id = finding.queue[1] if isinstance(finding, QueueFinding | Stall) else None
+    of_queue = (entry for entry in entries if entry.queues is None or queue_id in entry.queues)
+    fitting = [entry for entry in of_queue if entry.kinds is None or finding.kind in entry.kinds]
+    named = (names_of(finding), masking.mask_all(names_of(finding)))
+    about = (entry.reason for names in named for entry in fitting if _is_about(entry, names))
+    return next(about, None)
+
+
+def known_coverage(topic: str, coverage: str, entries: Iterable[KnownIssueTerms]) -> str | None:
+    """The reason of the first entry whose kinds name the coverage of a topic; None: there is none.
+
+    A coverage is on no queue, broker or client. An entry without kinds is about findings alone.
+    """
+    names = {"topics": [topic], "brokers": (), "clients": ()}
+    naming = (entry for entry in entries if coverage in (entry.kinds or ()) and not entry.queues)
+    return next((entry.reason for entry in naming if _is_about(entry, names)), None)
+
+
+def names_of(finding: Graded | StackedEpisode) -> Mapping[str, Sequence[str]]:
+    """The names that a finding is about, by the keys of the patterns."""
+    match finding:
+        case StackedEpisode():
+            # It is on no broker in particular.
+            client_id = finding.stacked.client_id
+            return {"topics": finding.topics, "brokers": (), "clients": [client_id]}
+        case FaultEpisode():
+            brokers, clients = finding.broker_names, finding.client_ids
+        case Stall():
+            brokers, clients = (finding.queue[0],), finding.owners
+        case QueueFinding():
+            brokers = (finding.queue[0],)
+            clients = tuple(claimant.client_id for claimant in finding.claimants)
+    return {"topics": [finding.topic], "brokers": brokers, "clients": clients}
+
+
+def _is_about(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:
+    """True if there are names for each of the entry's patterns of these keys, and all fit."""
+    asked = ((names[key], pattern) for key, pattern in entry.patterns if key in names)
+    return all(of_key and all(map(pattern.fullmatch, of_key)) for of_key, pattern in asked)

@@ -1,5 +1,8 @@
 """offsets, periods -> groups that have members and consume nothing of a topic.
 
+For ``persistence_seconds`` (180 s) or longer messages wait and come, and no offset of the topic
+moves; or no member subscribes to it for as long, and messages are left.
+
 Of a stalled queue another one of the topic shows that the group works. Where no queue moves, only
 time shows it: messages wait and come, and no offset moves. The whole group may be forbidden to
 consume (``SubscriptionGroupConfig.consumeEnable`` false: each broker refuses every pull with
@@ -25,7 +28,7 @@ from rebalance_core.texts import Text
 
 from ...declared.dossier import Dossier
 from ...declared.instants import SECOND, Instant
-from ...declared.kinds import CRITICAL, GROUP_NOT_CONSUMING, PERSISTENT, WARNING
+from ...declared.kinds import CRITICAL, GROUP_NOT_CONSUMING, WARNING
 from ...schemas import NOT_CONSUMING, NOT_COUNTING, NOT_FINISHING
 from ...texts.shown import shell_word
 from ..observe.backlog import left_unread, shows_what_waits
@@ -33,13 +36,11 @@ from ..observe.brokers import refusals
 from ..observe.holdings import Holding
 from ..observe.in_words import between, clients_in_words, waiting_in_words, zoned_clock
 from ..observe.situations import Period
-from ..times.extents import Extent, persistence
 from .case import Case
-from .filtered import UPDATE_GO, left_out_by_filter
-from .found import FaultEpisode, GroupFindings, QueueFinding
-from .read_twice import gave_nothing
+from .found import FaultEpisode, GroupFindings, QueueFinding, brokers_of
+from .messages_again import gave_nothing
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, restart_who_miscounts, spans
-from .why import MAY_BE_FILTERED
+from .why import MAY_BE_FILTERED, UPDATE_GO, left_out_by_filter
 
 #: A flag that is false is named, but for dumps without the brokers' flags.
 _LET_CONSUME = Text(
@@ -55,6 +56,10 @@ _SEE_CLIENTS = Text(
     "see in the log of a client, and of its proxy where it has one, whether it asks for messages "
     "and what it is answered, and whether its listener waits for something; then restart the "
     "clients"
+)
+_BRING_BACK = (
+    "bring the masters of {brokers} back: slaves serve pulls from 5.0 on only with "
+    "slaveReadEnable=true, and consumers in order lock their queues at the master alone"
 )
 _GO_BACK = Text(
     "go back to the release, or the kind of consumer, of the members before, or find out why the "
@@ -75,20 +80,15 @@ def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
     offsets of it still come.
     """
     orphans = orphans_by_topic(found)
-    stuck = [
-        fault
-        for polls in not_moving(case)
-        for fault in _topic_faults(case, polls, orphans.get(polls.topic, ()))
-    ]
+    faults: list[FaultEpisode] = []
+    for polls in not_moving(case):
+        faults += _topic_faults(case, polls, orphans.get(polls.topic, ()))
     # A group that was stuck before it gave the topic up is so still.
-    known = {fault.topic for fault in stuck if fault.extent.ongoing}
-    left = (
-        fault
-        for topic, periods in case.situations.by_topic.items()
-        if topic not in known
-        for fault in _no_longer_subscribed(case, topic, periods)
-    )
-    return found.plus([*stuck, *left])
+    known = {fault.topic for fault in faults if fault.extent.ongoing}
+    for topic, periods in case.situations.by_topic.items():
+        if topic not in known:
+            faults += _no_longer_subscribed(case, topic, periods)
+    return found.plus(faults)
 
 
 def _no_longer_subscribed(
@@ -106,78 +106,63 @@ def _no_longer_subscribed(
     all pods replaced at once, nothing would wait: that 800 came in the last minute is all it shows.
     """
     verdicts = [case.evaluated[period.situation.situation_id].verdict for period in periods]
-    end = len(periods)
-    while end and verdicts[end - 1].coverage == NO_BROKER_ANSWERED:
-        end -= 1  # which shows nothing
-    if not end or verdicts[end - 1].coverage != NOT_SUBSCRIBED:
+    start = len(periods) - 1
+    while start >= 0 and verdicts[start].coverage == NO_BROKER_ANSWERED:
+        start -= 1  # which shows nothing
+    if start < 0 or verdicts[start].coverage != NOT_SUBSCRIBED:
         return
-    given_up, start = end - 1, end - 1
+    given_up = start
     # While no process is listed, as in a restart, nobody subscribes again.
     while start and (verdicts[start].coverage == NOT_SUBSCRIBED or not verdicts[start].processes):
         given_up = start if verdicts[start].coverage == NOT_SUBSCRIBED else given_up
         start -= 1
     if not any(verdict.readers for verdict in verdicts[: start + 1]):
         return
-    since, until = periods[given_up].first_seen, periods[-1].last_seen
+    first_seen, last_seen = periods[given_up].first_seen, periods[-1].last_seen
     every = [offsets for offsets in case.dossier.offsets.get(topic, ()) if offsets.times.size]
     last_poll = max((int(offsets.times[-1]) for offsets in every), default=0)
     # What waited at one poll, or long before, may have been on its way. While pods are replaced a
     # broker gives offsets of the topic or not, by whose heartbeat came last.
-    polls = [
-        offsets
-        for offsets in every
-        if offsets.times.size > 1 and shows_what_waits(offsets, last_poll)
-    ]
-    if (
-        not any(shows_what_waits(poll, since) for poll in polls)
-        or last_poll >= since + case.persistence_seconds * SECOND
-    ):
+    several = (offsets for offsets in every if offsets.times.size > 1)
+    polls = [offsets for offsets in several if shows_what_waits(offsets, last_poll)]
+    lasts = case.persistence_seconds * SECOND
+    is_known = any(shows_what_waits(poll, first_seen) for poll in polls)
+    if not is_known or last_poll >= first_seen + lasts:
         return
     later = case.snapshots[bisect_right(case.snapshots, last_poll) :]
-    if later and since - case.expiry <= later[0] < since:
+    if later and first_seen - case.expiry <= later[0] < first_seen:
         # What the group's table showed counts for as long as a member may be silent.
-        since = later[0]
-    unread = {(poll.broker_name, poll.queue_id): left_unread(poll, None) for poll in polls}
-    waiting = sum(unread_messages.at_last for unread_messages in unread.values() if unread_messages)
+        first_seen = later[0]
+    queues = {(poll.broker_name, poll.queue_id) for poll in polls}
+    waiting = sum(left.at_last for poll in polls if (left := left_unread(poll, None)))
     came = sum(int(step) for poll in polls for step in np.diff(poll.broker_offsets)[-1:])
     # A release that subscribes to a topic and is taken back soon leaves it as it was.
     first_poll = min(int(poll.times[0]) for poll in polls)
-    is_short = last_poll - first_poll < case.persistence_seconds * SECOND
-    was_taken_back = is_short and first_poll - case.snapshots[0] > case.expiry
-    lasts = persistence(since, until, case.persistence_seconds)
-    if lasts != PERSISTENT or not (waiting or (came > 0 and not was_taken_back)):
+    was_taken_back = last_poll - first_poll < lasts and first_poll - case.snapshots[0] > case.expiry
+    extent = case.extent(first_seen, last_seen, ongoing=True)
+    if not extent.lasts or not (waiting or (came > 0 and not was_taken_back)):
         return
     shown = Text("by its last offsets, {waiting}", waiting=waiting_in_words(waiting))
     if not waiting:
-        shown = agreeing(
-            came,
-            "{messages:,} [message|messages] came to it between the last two polls of its offsets",
-            messages=came,
+        template = (
+            "{messages:,} [message|messages] came to it between the last two polls of its offsets"
         )
-    snapshots = sum(since <= snapshot <= until for snapshot in case.snapshots)
-    yield FaultEpisode(
-        topic,
-        Extent(since, until, snapshots, lasts, ongoing=True),
-        GROUP_NOT_CONSUMING,
-        Text(
-            "no member has subscribed to the topic since {time}; {shown}, and brokers give none "
-            "for a topic without a subscription",
-            time=zoned_clock(since),
-            shown=shown,
-        ),
-        _SUBSCRIBE,
-        broker_names=tuple(sorted({broker_name for broker_name, _ in unread})),
-        queues_affected=len(unread),
-        unread_messages=waiting,
+        shown = agreeing(came, template, messages=came)
+    evidence = Text(
+        "no member has subscribed to the topic since {time}; {shown}, and brokers give none "
+        "for a topic without a subscription",
+        time=zoned_clock(first_seen),
+        shown=shown,
     )
+    fault = FaultEpisode(topic, extent, GROUP_NOT_CONSUMING, evidence, _SUBSCRIBE)
+    yield fault.about(queues, unread_messages=waiting)
 
 
 def _topic_faults(
     case: Case, polls: Polls, orphans: Sequence[QueueFinding]
 ) -> Iterator[FaultEpisode]:
-    in_force = case.situations.in_force(polls.topic, polls.times)
-    verdicts = [None if each is None else case.evaluated[each].verdict for each in in_force]
-    has_members = [evaluation is not None and _should_read(evaluation) for evaluation in verdicts]
+    verdicts = case.verdicts_at(polls.topic, polls.times)
+    has_members = [verdict is not None and _should_read(verdict) for verdict in verdicts]
     waits = polls.unmoved & ~polls.orphaned(orphans) & has_members
     shown = (waits & ~polls.hidden(case)).any(axis=0)
     asked = np.flatnonzero(polls.paired.any(axis=0))
@@ -225,16 +210,14 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
     if not extent.lasts:
         return
     stuck = {polls.queues[row][0] for row in np.flatnonzero(polls.unmoved[:, columns].any(axis=1))}
-    away = [absence for absence in case.masters_away if absence.explains(extent, case.snapshots)]
+    away = case.absences_in(extent)
     is_away = stuck <= {absence.broker_name for absence in away}
     # Nothing comes to a broker without a master.
     if waiting <= before and not is_away:
         return
-    if verdict.coverage == QUEUES_CHOSEN and not gave_nothing(
-        case.dossier.offsets[polls.topic], extent
-    ):
-        # Who chooses its queues may keep its offsets elsewhere.
-        return
+    queues_polled = case.dossier.offsets[polls.topic]
+    if verdict.coverage == QUEUES_CHOSEN and not gave_nothing(queues_polled, extent):
+        return  # who chooses its queues may keep its offsets elsewhere
     what = Text(
         "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} more "
         "than at the start",
@@ -242,45 +225,39 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
         waiting=waiting_in_words(waiting),
         growth=waiting - before,
     )
-    broker_names = tuple(sorted({polls.queues[row][0] for row in rows.tolist()}))
+    queues = [polls.queues[row] for row in rows.tolist()]
+    broker_names = brokers_of(queues)
     is_popped, at_most = verdict.coverage == SHARED_BY_BROKER, CRITICAL
     if is_away:
         evidence = [absence.what for absence in away if absence.broker_name in stuck]
-        remedies = [
-            Text(
-                "bring the masters of {brokers} back: slaves serve pulls from 5.0 on only with "
-                "slaveReadEnable=true, and consumers in order lock their queues at the master "
-                "alone",
-                brokers=list_of(sorted(stuck), MOST_NAMES),
-            )
-        ]
+        remedies = [Text(_BRING_BACK, brokers=list_of(sorted(stuck), MOST_NAMES))]
     elif verdict.coverage == NOT_SUBSCRIBED:
         evidence, remedies = [Text("no member subscribes to the topic any more")], [_SUBSCRIBE]
     else:
         # Reading that showed at neither of the last two polls is over.
-        since = polls.times[columns[-2]] if len(columns) > 1 else extent.first_seen
-        evidence, remedies = _why(case, polls.topic, extent, broker_names, since, is_popped)
+        still = polls.times[columns[-2]] if len(columns) > 1 else extent.first_seen
+        reported = (one for one in case.holdings[polls.topic].holdings if not one.process.is_log)
+        answers = [holding for holding in reported if extent.overlaps(holding)]
+        every = refusals(case.dossier, extent)
+        refused = {name: every[name] for name in broker_names if name in every}
+        refuse = {name for name, times in refused.items() if times[-1] >= still} >= {*broker_names}
+        evidence, remedies = _why(answers, case.dossier.languages, is_popped, refuse)
+        if refused:
+            evidence.insert(0, _refused(refused))
+            remedies.insert(0, _enable(case.dossier, polls.topic, refused))
         if came := _newcomers(case, polls, int(columns[0])):
             evidence.append(came)
             remedies.insert(0, _GO_BACK)
         if is_popped and verdict.is_filtered and _SEE_LISTENERS not in remedies:
             at_most = WARNING
             evidence.append(MAY_BE_FILTERED)
-        answers = _answers(case, polls.topic, extent)
         if left_out := left_out_by_filter(case, polls.topic, (), extent, answers):
             at_most = left_out.at_most
             evidence = [left_out.what]
             remedies = [UPDATE_GO, *(remedies if at_most == WARNING else ())]
-    yield FaultEpisode(
-        polls.topic,
-        extent,
-        GROUP_NOT_CONSUMING,
-        joined([what, *evidence]),
-        joined(remedies),
-        broker_names=broker_names,
-        queues_affected=len(rows),
-        at_most=at_most,
-    )
+    said, remedy = joined([what, *evidence]), joined(remedies)
+    fault = FaultEpisode(polls.topic, extent, GROUP_NOT_CONSUMING, said, remedy)
+    yield fault.about(queues, at_most=at_most)
 
 
 def _waiting(polls: Polls, rows: Longs, column: int) -> int:
@@ -290,48 +267,35 @@ def _waiting(polls: Polls, rows: Longs, column: int) -> int:
 
 
 def _why(
-    case: Case,
-    topic: str,
-    extent: Extent,
-    broker_names: Collection[str],
-    since: Instant,
-    is_popped: bool,
+    answers: Sequence[Holding], languages: Mapping[str, str], is_popped: bool, all_refuse: bool
 ) -> tuple[list[Text], list[Text]]:
-    """Evidence and remedies: the brokers' flags explain it, where all brokers of the queues refuse
-    until its end (after ``since``); running infos show whether the clients have messages at all,
-    but for those that they get by POP (``is_popped``)."""
+    """Evidence and remedies: running infos show whether the clients have messages at all, but for
+    those that they get by POP (``is_popped``). The brokers' flags explain it where all brokers of
+    the queues refuse until its end (``all_refuse``).
+    """
     evidence: list[Text] = []
     remedies: list[Text] = []
-    every = refusals(case.dossier, extent)
-    refused = {name: times for name, times in every.items() if name in broker_names}
-    if refused:
-        evidence.append(_refused(refused))
-        remedies.append(_enable(case.dossier, topic, refused))
-    answers = _answers(case, topic, extent)
     answered = {answer.process.client_id for answer in answers}
     miscount, blocked, unfinished = (
         {answer.process.client_id for answer in answers if activity in answer.activities.values()}
         for activity in (NOT_COUNTING, NOT_CONSUMING, NOT_FINISHING)
     )
     if miscount:
-        evidence.append(
-            agreeing(
-                len(miscount),
-                "{clients} [counts|count] cached messages, up to the limit, and [has|have] none, "
-                "so that [it pulls|they pull] no more until a restart",
-                clients=clients_in_words(miscount, case.dossier.languages),
-            )
+        template = (
+            "{clients} [counts|count] cached messages, up to the limit, and [has|have] none, "
+            "so that [it pulls|they pull] no more until a restart"
         )
+        clients = clients_in_words(miscount, languages)
+        evidence.append(agreeing(len(miscount), template, clients=clients))
         remedies.append(restart_who_miscounts(miscount))
-    if blocked or unfinished:
+    if hang := blocked or unfinished:
         template = "{clients} [does|do] not finish the first message of [its cache|their caches]"
         if blocked:
             template = (
                 "{clients} [has messages in its cache and consumes|have messages in their caches "
                 "and consume] none of them"
             )
-        clients = blocked or unfinished
-        evidence.append(agreeing(len(clients), template, clients=clients_in_words(clients, {})))
+        evidence.append(agreeing(len(hang), template, clients=clients_in_words(hang, {})))
         remedies.append(_SEE_LISTENERS)
     elif answered and not is_popped and not miscount:
         template = (
@@ -339,16 +303,10 @@ def _why(
             "brokers give them none"
         )
         evidence.append(Text(template, clients=count(len(answered), "client")))
-    refusing = {name for name, times in refused.items() if times[-1] >= since}
-    if not (blocked or unfinished or miscount) and not refusing.issuperset(broker_names):
+    if not (hang or miscount or all_refuse):
         look = _SEE_CLIENTS if is_popped else _SEE_LISTENERS
         remedies += [_LET_CONSUME] if answered and not is_popped else [_LET_CONSUME, look]
     return evidence, remedies
-
-
-def _answers(case: Case, topic: str, extent: Extent) -> list[Holding]:
-    reported = (holding for holding in case.holdings[topic].holdings if not holding.process.is_log)
-    return [holding for holding in reported if extent.overlaps(holding)]
 
 
 def _newcomers(case: Case, polls: Polls, column: int) -> Text | None:
@@ -363,9 +321,7 @@ def _newcomers(case: Case, polls: Polls, column: int) -> Text | None:
         return None
     last_move, at = polls.times[[moves[-1], column]].tolist()
     lists = case.members_in_time
-    before = frozenset[str]().union(
-        *(list_.client_ids for list_ in lists if list_.since <= last_move)
-    )
+    before = set[str]().union(*(one.client_ids for one in lists if one.since <= last_move))
     now = next((list_ for list_ in reversed(lists) if list_.since <= at), None)
     if now is None or not (before and now.client_ids) or now.client_ids & before:
         return None

@@ -2,7 +2,9 @@
 
 A connection that breaks without a word stays in the broker's list for up to 130 s, beside the new
 one: its slot is nobody's. Once that passes by itself. Where it comes again and again it does not:
-there is always an old connection, and always a slot without an owner.
+there is always an old connection, and always a slot without an owner. It does from 3 connections on
+that were replaced on a broker, at most 30 min apart and over ``persistence_seconds`` (180 s); what
+nearly all members (0.75) do within 60 s, or one after the other, counts from 5 times in a row on.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,12 +27,11 @@ from ...declared.dossier import Broker
 from ...declared.instants import SECOND, Instant, together
 from ...declared.kinds import FLAPPING, PERSISTENT, RECONNECTING
 from ..observe.channels import Channel, Starts, by_broker, starts_of
-from ..times.extents import Extent
 from ..times.intervals import usual_gap_but_for_one
 from .case import Case
 from .flapping import FEWEST_LIVES, MOST_BETWEEN_LIVES, Life, per_hour, successions
-from .found import FaultEpisode, GroupFindings, QueueFinding
-from .own_questions import UNDER_WAY, may_be_ours, unanswered_questions
+from .found import FaultEpisode, GroupFindings, QueueFinding, brokers_of
+from .silent import UNDER_WAY, may_be_ours, unanswered_questions
 
 #: The fewest connections replaced on a broker: a deploy and its rollback replace two.
 _FEWEST_REPLACED = 3
@@ -73,25 +74,19 @@ def reconnecting_clients(case: Case, found: GroupFindings) -> GroupFindings:
     flapping = [fault.client_ids for fault in found.faults if fault.fault == FLAPPING]
     reconnecting = list(find_reconnecting(case, set(chain.from_iterable(flapping))))
     unanswered = unanswered_questions(case.dossier.clients)
-    stale = grouped((each.client_ids, each) for each in found.faults if each.fault == STALE_CHANNEL)
-    several = sum(not reconnecting_client.is_restarting for reconnecting_client in reconnecting)
-    faults = [
-        may_be_ours(fault)
-        if _follows(reconnecting_client, unanswered.get(reconnecting_client.client_id, ()))
-        else fault
-        for reconnecting_client in reconnecting
-        for fault in [
-            _fault(
-                case, reconnecting_client, several, stale.get((reconnecting_client.client_id,), ())
-            )
-        ]
-    ]
-    remedies = {(STALE_CHANNEL, each.client_ids): each.remedy for each in faults}
-    others = (
-        replace(each, remedy=remedies.get((each.fault, each.client_ids), each.remedy))
-        for each in found.faults
-    )
-    return replace(found, faults=(*others, *faults))
+    stale = grouped((one.client_ids, one) for one in found.faults if one.fault == STALE_CHANNEL)
+    several = sum(not client.is_restarting for client in reconnecting)
+    faults: list[FaultEpisode] = []
+    for client in reconnecting:
+        fault = _fault(case, client, several, stale.get((client.client_id,), ()))
+        is_ours = _follows(client, unanswered.get(client.client_id, ()))
+        faults.append(may_be_ours(fault) if is_ours else fault)
+    remedies = {(STALE_CHANNEL, fault.client_ids): fault.remedy for fault in faults}
+
+    def with_remedy(fault: FaultEpisode) -> FaultEpisode:
+        return replace(fault, remedy=remedies.get((fault.fault, fault.client_ids), fault.remedy))
+
+    return found.with_faults(with_remedy).plus(faults)
 
 
 #: A broker, and when it saw a client connect anew, each time after the time before.
@@ -133,10 +128,8 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     of_all = _of_nearly_all(case)
     for client_id in sorted(channels.keys() - flapping):
         of_id = channels[client_id]
-        away = [
-            (channel.broker, channel.first_seen) for channel in of_id if _was_away(channel, of_id)
-        ]
-        for rows in _rows(case, of_id, of_all.union(away)):
+        away = {(one.broker, one.first_seen) for one in of_id if _was_away(one, of_id)}
+        for rows in _rows(case, of_id, of_all | away):
             is_restarting = _is_often(rows) and _has_restarted(starts.get(client_id, ()), rows)
             firsts = of_processes[client_id]
             most = max(sum((broker, at) not in firsts for at in times) for broker, times in rows)
@@ -148,11 +141,10 @@ def _first_connections(channels: Sequence[Channel], starts: Starts) -> _Connecte
     """The first connections of processes with known start times: at which broker, and when."""
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_broker in by_broker(channels).items():
+        connected = [channel.first_seen for channel in of_broker]
         for start in {start for _, start in starts}:
-            first = bisect_left(
-                of_broker, start - _CLOCKS_DIFFER, key=lambda channel: channel.first_seen
-            )
-            found.update((broker, channel.first_seen) for channel in of_broker[first : first + 1])
+            first = bisect_left(connected, start - _CLOCKS_DIFFER)
+            found.update((broker, at) for at in connected[first : first + 1])
     return frozenset(found)
 
 
@@ -160,12 +152,13 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
     """True if the client was in no list before: its broker was asked and did not list it, and no
     connection to another broker that was there then lasted on.
     """
-    before = [each for each in channels if each.first_seen < channel.first_seen]
-    gone = [each.gone_by for each in before if each.broker == channel.broker]
+    came = channel.first_seen
+    before = [one for one in channels if one.first_seen < came]
+    gone = [one.gone_by for one in before if one.broker == channel.broker]
     return bool(gone) and all(
         by is not None
-        and by < channel.first_seen
-        and all(each.last_seen < channel.first_seen for each in before if each.first_seen <= by)
+        and by < came
+        and all(one.last_seen < came for one in before if one.first_seen <= by)
         for by in gone
     )
 
@@ -186,13 +179,13 @@ def _of_nearly_all(case: Case) -> _Connected:
 
     def members_at(time: Instant) -> int:
         listed = case.members_in_time
-        place = bisect_right(listed, time, key=lambda each: each.since)
+        place = bisect_right(listed, time, key=lambda members: members.since)
         return len(listed[max(place - 1, 0)].client_ids)
 
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_broker in came.items():
         in_time = sorted(of_broker)
-        at_once = together(_waves(in_time, members_at), lambda each: (each, each), _AT_ONCE)
+        at_once = together(_waves(in_time, members_at), lambda time: (time, time), _AT_ONCE)
         # A wave that two polls show is one after the other, too.
         waves = together([*at_once, *_in_turn(in_time, members_at)], _ends)
         spans = [sorted(set(chain.from_iterable(wave))) for wave in waves]
@@ -241,14 +234,14 @@ def _waves(
     came: Sequence[tuple[Instant, str]], members_at: Callable[[Instant], int]
 ) -> list[Instant]:
     """The times around which most of the members came anew, ascending."""
-    times: list[Instant] = []
-    for time in sorted({time for time, _ in came}):
+
+    def is_wave(time: Instant) -> bool:
         first = bisect_left(came, (time - _AT_ONCE, ""))
         end = bisect_left(came, (time + _AT_ONCE + 1, ""))
         members = len({client_id for _, client_id in came[first:end]})
-        if members > 1 and members >= _NEARLY_ALL * members_at(time):
-            times.append(time)
-    return times
+        return members > 1 and members >= _NEARLY_ALL * members_at(time)
+
+    return list(filter(is_wave, sorted({time for time, _ in came})))
 
 
 def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list[list[_Row]]:
@@ -284,16 +277,15 @@ def _has_restarted(starts: Starts, rows: Sequence[_Row]) -> bool:
     Few questions meet each process that lives for a minute: what counts is the share of the
     answers, or of the connections where these are fewer, that a new process gave.
     """
-    first_seen, last_seen = _time_of(rows)
+    first_seen, last_seen = _ends(_times(rows))
     met = [start for moment, start in starts if first_seen <= moment <= last_seen]
     new = {start for start in met if first_seen <= start}
     return len(new) > 1 and 2 * len(new) > min(max(_times_by_broker(rows).values()), len(met))
 
 
-def _time_of(rows: Iterable[_Row]) -> tuple[Instant, Instant]:
-    """The times of the first and the last new connection."""
-    every = [at for _, times in rows for at in times]
-    return min(every), max(every)
+def _times(rows: Iterable[_Row]) -> list[Instant]:
+    """The times of the new connections, ascending."""
+    return sorted(at for _, times in rows for at in times)
 
 
 def _times_by_broker(rows: Iterable[_Row]) -> Mapping[Broker, int]:
@@ -302,7 +294,7 @@ def _times_by_broker(rows: Iterable[_Row]) -> Mapping[Broker, int]:
 
 def _follows(reconnecting: ReconnectingClient, questions: Sequence[Instant]) -> bool:
     """True if most connections came anew while a question to the client may have been under way."""
-    times = [at for _, of_broker in reconnecting.rows for at in of_broker]
+    times = _times(reconnecting.rows)
     after = [at for at in times if any(at - UNDER_WAY < question <= at for question in questions)]
     return not reconnecting.is_restarting and 2 * len(after) > len(times)
 
@@ -312,7 +304,7 @@ def _fault(
 ) -> FaultEpisode:
     """``several``: so many clients reconnect; ``stale``: this one's STALE_CHANNEL faults."""
     client_id, rows, restarts = reconnecting
-    first_seen, last_seen = _time_of(rows)
+    first_seen, last_seen = _ends(_times(rows))
     connections = _times_by_broker(rows)
     # When a broker answered last.
     end = max(at for run in case.dossier.polls for at in run.answered_at)
@@ -325,7 +317,7 @@ def _fault(
     }
     # An address may have no port, and one of them may be missing.
     hosts = sorted({address.rpartition(":")[0] or address for address in addresses} - {""})
-    broker_names = sorted({name for name, _ in connections})
+    broker_names = brokers_of(connections)
     most = max(connections.values())
     # From the first to the last there is one time less than there are connections.
     hourly = per_hour(most - 1, first_seen, last_seen)
@@ -351,29 +343,20 @@ def _fault(
             hosts=list_of(hosts, MOST_NAMES),
         )
     parts = [what]
-    if any(
-        one.first_seen < later.first_seen <= one.last_seen
-        for of_broker in of_brokers.values()
-        for one, later in pairwise(of_broker)
-    ):
+    in_turn = chain.from_iterable(map(pairwise, of_brokers.values()))
+    if any(one.first_seen < later.first_seen <= one.last_seen for one, later in in_turn):
         parts.append(Text("the broker lists the old connection for up to 130 s beside the new one"))
     if several == 2 and not restarts:
         parts.append(Text("so does 1 other client of the group"))
     elif several > 2 and not restarts:
         parts.append(Text("so do {others:,} other clients of the group", others=several - 1))
     longest = max(later - one for _, times in rows for one, later in pairwise(times))
-    seen = sum(first_seen <= time <= last_seen for time in case.snapshots)
-    fault = FaultEpisode(
-        case.main_topic or "",
-        Extent(first_seen, last_seen, seen, PERSISTENT, ongoing=end - last_seen <= longest),
-        FLAPPING if restarts else RECONNECTING,
-        evidence=joined(parts),
-        remedy=remedy,
-        client_ids=(client_id,),
-        client_addrs=tuple(sorted(addresses)),
-        broker_names=tuple(broker_names),
-    )
-    costs = [each for each in stale if each.overlaps(fault)]
+    extent = case.extent(first_seen, last_seen, ongoing=end - last_seen <= longest)
+    topic, lasting = case.main_topic or "", extent._replace(persistence=PERSISTENT)
+    kind = FLAPPING if restarts else RECONNECTING
+    concerned = (client_id,), tuple(sorted(addresses)), broker_names
+    fault = FaultEpisode(topic, lasting, kind, joined(parts), remedy, *concerned)
+    costs = [one for one in stale if one.overlaps(fault)]
     if restarts or not costs:
         return fault
     worst = max(costs, key=lambda one: (one.queues_affected, one.topic == fault.topic, one.topic))

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 from rebalance_core.english import agreeing, with_commas
 from rebalance_core.grouping import grouped
@@ -14,9 +15,9 @@ from ..observe.backlog import UnreadMessages, left_unread
 from ..observe.core_verdict import QueueKey
 from ..observe.in_words import queues_in_words, zoned_clock
 from ..observe.routes import Readable, RouteChange, queues_of
-from ..times.extents import Extent, persistence
+from ..times.extents import Extent
 from .case import Case
-from .found import FaultEpisode, GroupFindings
+from .found import FaultEpisode, GroupFindings, brokers_of
 
 
 def route_changed(case: Case, found: GroupFindings) -> GroupFindings:
@@ -37,7 +38,7 @@ def route_changed(case: Case, found: GroupFindings) -> GroupFindings:
                 now=_in_words(change.now),
             ),
             remedy=Text("none if it was intended: every client follows within 50 s"),
-            broker_names=tuple(sorted({name for name, _ in {*change.before} ^ {*change.now}})),
+            broker_names=brokers_of({*change.before} ^ {*change.now}),
         )
         for topic, changes in case.route_changes.items()
         for change in changes
@@ -69,51 +70,39 @@ def queues_left_route(case: Case, found: GroupFindings) -> GroupFindings:
     there yet at the poll before: a client commits its offsets every 5 s
     (``persistConsumerOffsetInterval``).
     """
-    return found.plus(
-        fault
-        for topic, changes in case.route_changes.items()
-        if changes
-        for fault in _left(case, topic, changes)
-    )
+    changed = [(topic, changes) for topic, changes in case.route_changes.items() if changes]
+    return found.plus(fault for of_topic in changed for fault in _left(case, *of_topic))
 
 
 def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[FaultEpisode]:
-    snapshots = sorted({time for run in case.dossier.routes[topic] for time in run.times})
+    routes = case.dossier.routes[topic]
+    snapshots = sorted({time for run in routes for time in run.times})
     for number, change in enumerate(changes):
         back: dict[Instant | None, dict[QueueKey, UnreadMessages]] = defaultdict(dict)
         for queue in sorted(queues_of(change.before) - queues_of(change.now)):
-            later = (
-                route_change
-                for route_change in changes[number + 1 :]
-                if queue in queues_of(route_change.now)
-            )
-            until = next((route_change.first_seen for route_change in later), None)
-            left = left_unread(case.offsets.get((topic, *queue)), until)
-            if left:
-                back[until][queue] = left
-        given = (run for run in case.dossier.routes[topic] if change.first_seen in run.times)
-        named = [broker for run in given for broker in run.brokers]
+            later = (one for one in changes[number + 1 :] if queue in queues_of(one.now))
+            ends = next((back_again.first_seen for back_again in later), None)
+            if left := left_unread(case.offsets.get((topic, *queue)), ends):
+                back[ends][queue] = left
+        given = (run for run in routes if change.first_seen in run.times)
+        named = [*chain.from_iterable(run.brokers for run in given)]
         there = {broker.broker_name for broker in named}
         closed = {broker.broker_name for broker in named if not broker.perm & PERM_READ}
-        for until, unread in back.items():
-            unreadable = {name for name, _ in unread} & closed - {name for name, _ in change.now}
-            first_seen, last_seen = change.first_seen, snapshots[-1] if until is None else until
-            seen = sum(first_seen <= snapshot <= last_seen for snapshot in snapshots)
-            lasts = persistence(first_seen, last_seen, case.persistence_seconds)
-            yield FaultEpisode(
-                topic,
-                Extent(first_seen, last_seen, seen, lasts, ongoing=until is None),
-                QUEUES_LEFT_ROUTE,
-                _evidence(change, unread, unreadable),
-                _remedy(there, unread, unreadable),
-                broker_names=tuple(dict.fromkeys(name for name, _ in unread)),
-                queues_affected=len(unread),
-                unread_messages=sum(unread_messages.at_last for unread_messages in unread.values()),
-            )
+        for ends, unread in back.items():
+            names = brokers_of(unread)
+            unreadable = closed.intersection(names).difference(brokers_of(change.now))
+            last_seen = snapshots[-1] if ends is None else ends
+            seen = sum(change.first_seen <= snapshot <= last_seen for snapshot in snapshots)
+            extent = case.extent(change.first_seen, last_seen, seen, ongoing=ends is None)
+            evidence = _evidence(change, unread, unreadable)
+            remedy = _remedy(there, names, unreadable)
+            fault = FaultEpisode(topic, extent, QUEUES_LEFT_ROUTE, evidence, remedy)
+            messages = sum(left.at_last for left in unread.values())
+            yield fault.about(unread, unread_messages=messages)
 
 
 def _evidence(
-    change: RouteChange, unread: Mapping[QueueKey, UnreadMessages], unreadable: Collection[str]
+    change: RouteChange, unread: Mapping[QueueKey, UnreadMessages], unreadable: set[str]
 ) -> Text:
     """``unreadable``: the brokers that the route has, without the permission to read."""
     at_first, messages = map(sum, zip(*unread.values(), strict=True))
@@ -125,23 +114,16 @@ def _evidence(
         "time": zoned_clock(change.first_seen),
         "unread": left,
     }
-    if all(name in unreadable for name, _ in unread):
-        return agreeing(
-            len(unread),
+    template = "{queues} left the route at {time} with {unread}: no client reads [it|them]"
+    if unreadable.issuperset(brokers_of(unread)):
+        template = (
             "{queues} lost the permission to read at {time} with {unread}: no client reads "
-            "[it|them]",
-            **values,
+            "[it|them]"
         )
-    return agreeing(
-        len(unread),
-        "{queues} left the route at {time} with {unread}: no client reads [it|them]",
-        **values,
-    )
+    return agreeing(len(unread), template, **values)
 
 
-def _remedy(
-    there: set[str], unread: Mapping[QueueKey, UnreadMessages], unreadable: Collection[str]
-) -> Text:
+def _remedy(there: set[str], names: Collection[str], unreadable: set[str]) -> Text:
     """``there``: the brokers that the route has, with or without queues to read."""
     # ``BrokerController.registerBrokerAll`` 4.9.4 takes what the broker may not out of the topic's.
     if unreadable:
@@ -158,8 +140,7 @@ def _remedy(
             "were not consumed must be sent again; let the groups read a topic to its end before "
             "it is deleted. If not, give its brokers read permission again"
         )
-    gone = sorted({name for name, _ in unread} - there)
-    if gone:
+    if gone := [name for name in names if name not in there]:
         return Text(
             "bring {brokers} back into the route and let the group read the queues to their "
             "end; then take away the broker's write permission first, and remove it when its "

@@ -2,17 +2,26 @@
 
 ``getConsumerRunningInfo`` goes through a broker to the client. A client that sends heartbeats and
 does not answer it again and again, while others do, may hang, or be another process than its id
-says; what it holds, nobody knows.
+says; what it holds, nobody knows. Or the collector's own questions stopped it. Three questions
+without an answer, over ``persistence_seconds`` (180 s), are enough where others answered in the
+same round, or within 10 min of it.
+
+A Java client of 5.2.0 and later completes the answers of its brokers in the threads that also make
+its running info (``NettyRemotingAbstract.invokeSyncImpl``), as many as it has processors. With one
+it waits for itself: 5 s for each queue of which it has no offset yet, and for as long no pull, no
+heartbeat and no list gets through. Further questions wait behind the first one, and stop it anew.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
+from rebalance_core.english import joined
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ...declared.dossier import ClientRun
 from ...declared.instants import SECOND, Instant
 from ...declared.kinds import CLIENT_NOT_ANSWERING
 from ..observe.answers import ClientRequest, asked_of
@@ -21,7 +30,6 @@ from ..observe.timeline import Phase, Timeline
 from ..times.extents import Portion, episodes_of, runs_of
 from .case import Case
 from .found import FaultEpisode, GroupFindings
-from .own_questions import UNDER_WAY, may_be_ours, unanswered_questions
 
 #: A single question that is lost is not evidence.
 _ASKED_AT_LEAST = 3
@@ -45,23 +53,16 @@ def silent_clients(case: Case, found: GroupFindings) -> GroupFindings:
     if not any(client.error_code is not None for client in clients):
         return found
     asked = asked_of(clients)
-    telling = {
-        sdk: _telling(dict(of_sdk))
-        for sdk, of_sdk in grouped((sdks.get(each[0]), each) for each in asked.items()).items()
-    }
+    of_sdks = grouped((sdks.get(client_id), (client_id, of)) for client_id, of in asked.items())
+    telling = {sdk: _telling(dict(of_sdk)) for sdk, of_sdk in of_sdks.items()}
     ours = unanswered_questions(clients)
-    return found.plus(
-        fault
-        for client_id, questions in sorted(asked.items())
-        if not all(question.answered for question in questions)
-        for of_others in [_of_others(client_id, telling[sdks.get(client_id)])]
-        for fault in _faults(
-            case,
-            client_id,
-            [question for question in questions if _others_answer(question.round_, of_others)],
-            ours.get(client_id, ()),
-        )
-    )
+    faults: list[FaultEpisode] = []
+    for client_id, questions in sorted(asked.items()):
+        if not all(question.answered for question in questions):
+            others = _of_others(client_id, telling[sdks.get(client_id)])
+            telling_much = [one for one in questions if _others_answer(one.round_, others)]
+            faults += _faults(case, client_id, telling_much, ours.get(client_id, ()))
+    return found.plus(faults)
 
 
 #: The clients of each round that show if clients can be asked: True where they answered.
@@ -90,9 +91,9 @@ def _telling(asked: Mapping[str, Sequence[ClientRequest]]) -> _Telling:
 def _of_others(client_id: str, telling: _Telling) -> Sequence[tuple[Instant, bool]]:
     """The rounds, ascending, in which others show something, and whether one answered."""
     return [
-        (round_, any(answers))
+        (round_, any(answered for other, answered in of_round.items() if other != client_id))
         for round_, of_round in sorted(telling.items())
-        if (answers := [answered for each, answered in of_round.items() if each != client_id])
+        if of_round.keys() - {client_id}
     ]
 
 
@@ -112,31 +113,24 @@ def _others_answer(round_: Instant, of_others: Sequence[tuple[Instant, bool]]) -
 
 
 def _faults(
-    case: Case,
-    client_id: str,
-    questions: Sequence[ClientRequest],
-    unanswered: Sequence[Instant],
+    case: Case, client_id: str, questions: Sequence[ClientRequest], unanswered: Sequence[Instant]
 ) -> Iterator[FaultEpisode]:
     """``unanswered``: the questions that may have stopped the client."""
     topic, listed = _first_listed(client_id, case.timelines)
     of_listed = [(question, phase) for question in questions if (phase := _at(question, listed))]
-    runs = runs_of(
-        [Portion(request.moment, request.moment, 1, watch=at.watch) for request, at in of_listed]
-    )
+    parts = [Portion(one.moment, one.moment, 1, watch=phase.watch) for one, phase in of_listed]
     silent = ([] if request.answered else [(client_id, request)] for request, _ in of_listed)
-    for _, extent, _ in episodes_of(runs, silent, case.persistence_seconds):
+    for _, extent, _ in episodes_of(runs_of(parts), silent, case.persistence_seconds):
         if extent.lasts and extent.snapshots >= _ASKED_AT_LEAST:
             evidence = Text(
                 "{client} is listed and did not answer {questions} questions for its running "
                 "info {time}, while other clients answered",
                 client=client_id,
                 questions=extent.snapshots,
-                time=between(extent.first_seen, extent.last_seen),
+                time=between(*extent[:2]),
             )
-            remedy = Text(_REMEDY, this_client=client_id)
-            fault = FaultEpisode(
-                topic, extent, CLIENT_NOT_ANSWERING, evidence, remedy, client_ids=(client_id,)
-            )
+            remedy, ids = Text(_REMEDY, this_client=client_id), (client_id,)
+            fault = FaultEpisode(topic, extent, CLIENT_NOT_ANSWERING, evidence, remedy, ids)
             # Asked again while the question before may still be under way, it may wait for that.
             times = extent.those_of(unanswered)
             again = any(later - one < UNDER_WAY for one, later in pairwise(times))
@@ -153,11 +147,49 @@ def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[st
     """The first topic in whose allocations the client is, and the phases in which it is."""
     for topic, timeline in sorted(timelines.items()):
         distinct = {phase.situation_id: phase.evaluated for phase in timeline.phases}
-        ids = {
-            id_: {allocation.client_id for allocation in of.allocations()}
-            for id_, of in distinct.items()
+        with_it = {
+            id_
+            for id_, evaluated in distinct.items()
+            if any(allocation.client_id == client_id for allocation in evaluated.allocations())
         }
-        listed = [phase for phase in timeline.phases if client_id in ids[phase.situation_id]]
-        if listed:
+        if listed := [phase for phase in timeline.phases if phase.situation_id in with_it]:
             return topic, listed
     return "", ()
+
+
+# ---------------------------------------------------------------- own questions
+
+
+#: The first version that may stop (``MQVersion.V5_2_0_SNAPSHOT``), and its language.
+_FIRST_VERSION, _LANGUAGE = 452, "JAVA"
+#: The time for which a question without an answer may be under way: 5 s for each of 60 queues.
+UNDER_WAY: Instant = 300 * SECOND
+
+_MAY_BE_THE_CAUSE = Text(
+    "the collector's own questions may be the cause: a Java client of 5.2.0 or later with one CPU "
+    "that is asked for its running info does nothing for 5 s for each queue of which it has no "
+    "offset yet, and questions pile up"
+)
+_LET_IT_BE = Text(
+    "first collect for a while with --without running-infos, and with one collector: if it ends, "
+    "the client does what it should, and two CPUs, or clientCallbackExecutorThreads = 2, let it "
+    "answer"
+)
+
+
+def unanswered_questions(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Instant]]:
+    """The times of the questions without an answer to each client that may stop by them."""
+    runs = [*clients]
+    of_java = (run for run in runs if run.language == _LANGUAGE)
+    may_stop = {run.client_id for run in of_java if (run.version or 0) >= _FIRST_VERSION}
+    return {
+        client_id: [question.moment for question in questions if not question.answered]
+        for client_id, questions in asked_of(runs).items()
+        if client_id in may_stop
+    }
+
+
+def may_be_ours(fault: FaultEpisode) -> FaultEpisode:
+    """The fault that the questions may have caused, with what to do first."""
+    remedy = joined([_LET_IT_BE, fault.remedy])
+    return fault.saying([_MAY_BE_THE_CAUSE], remedy=remedy, may_be_ours=True)

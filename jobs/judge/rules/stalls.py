@@ -1,5 +1,12 @@
 """queue offsets and periods -> stalls: queues that have an owner and do not move all the same.
 
+A queue stalls from one poll to the next where messages wait in it at both, its offset is the same,
+it has an owner, and another queue of the topic keeps up (``find_intervals``). The stall goes from
+the first to the last time of an unbroken row of such polls at which another one keeps up
+(``_stalled``), and lasts from ``persistence_seconds`` (180 s) on. Polls that come sooner than
+clients commit (5 s) do not count, nor does what chance explains in one of 1,000 queues
+(``_but_for_slow``). How bad it is ``severity.stall_severity`` says.
+
 A frozen process stays in every broker's list for about two minutes, and one that is stuck but still
 heartbeats stays for ever: its queues have an owner by computation, and only their offsets show it.
 
@@ -59,16 +66,16 @@ class Polls:
         self.times = np.unique(np.concatenate(list(schedules.values())))
         self.topic = offsets[0].topic
         #: The row of each queue.
-        self.rows = {(each.broker_name, each.queue_id): row for row, each in enumerate(offsets)}
+        self.rows = {(one.broker_name, one.queue_id): row for row, one in enumerate(offsets)}
         self.queues = tuple(self.rows)
         shape = len(offsets), len(self.times)
         self.present = np.zeros(shape, np.bool_)
         consumed, self.backlog = np.zeros((2, *shape), np.int64)
-        for row, each in enumerate(offsets):
-            columns = np.searchsorted(self.times, each.times)
+        for row, offset in enumerate(offsets):
+            columns = np.searchsorted(self.times, offset.times)
             self.present[row, columns] = True
-            consumed[row, columns] = each.consumer_offsets
-            self.backlog[row, columns] = each.waiting
+            consumed[row, columns] = offset.consumer_offsets
+            self.backlog[row, columns] = offset.waiting
         # The last poll that the queue has, as of each column; shifted by one, the poll before.
         places = np.where(self.present, np.arange(len(self.times)), -1)
         before = np.roll(np.maximum.accumulate(places, axis=1), 1, axis=1)
@@ -87,9 +94,9 @@ class Polls:
 
     def extent(self, first: int, last: int, polls: int, persistence_seconds: int) -> Extent:
         """The time of so many polls, from one column to another."""
-        since, until = int(self.times[first]), int(self.times[last])
-        lasts = persistence(since, until, persistence_seconds)
-        return Extent(since, until, polls, lasts, ongoing=bool(until == self.times[-1]))
+        first_seen, last_seen = int(self.times[first]), int(self.times[last])
+        lasts = persistence(first_seen, last_seen, persistence_seconds)
+        return Extent(first_seen, last_seen, polls, lasts, bool(last_seen == self.times[-1]))
 
     @cached_property
     def keeps_up(self) -> Flags:
@@ -121,11 +128,11 @@ class Polls:
         for orphan in orphans:
             row = self.rows.get(orphan.queue)
             for first, last in orphan.all_times if row is not None else ():
-                since, until = self.times[self.before[row]], self.times
-                shared = np.minimum(last, until) - np.maximum(first, since)
-                explained[row] |= (first <= since) & (since <= last)
-                explained[row] |= (first <= until) & (until <= last)
-                explained[row] |= 2 * shared >= until - since
+                begins, ends = self.times[self.before[row]], self.times
+                shared = np.minimum(last, ends) - np.maximum(first, begins)
+                explained[row] |= (first <= begins) & (begins <= last)
+                explained[row] |= (first <= ends) & (ends <= last)
+                explained[row] |= 2 * shared >= ends - begins
         return explained
 
     def hidden(self, case: Case) -> Flags:
@@ -157,9 +164,9 @@ class PollOwners:
     def __init__(self, case: Case, polls: Polls, counts: Flags) -> None:
         """The owners of the intervals that count, in whose situations alone it looks."""
         in_force = case.situations.in_force(polls.topic, polls.times)
-        numbers = {each: number for number, each in enumerate(dict.fromkeys(in_force))}
+        numbers = {id_: number for number, id_ in enumerate(dict.fromkeys(in_force))}
         #: The number of the situation in force at the poll before.
-        self.situation = np.array([numbers[each] for each in in_force], np.int64)[polls.before]
+        self.situation = np.array([numbers[id_] for id_ in in_force], np.int64)[polls.before]
         asked = set(np.unique(self.situation[counts]).tolist())
         rows = polls.rows
         unowned, known, sole = np.zeros((3, len(rows), len(numbers)), np.bool_)
@@ -180,12 +187,10 @@ class PollOwners:
         for place, client_ids in self.of.items():
             unowned[place], known[place] = False, True
             sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
-        #: Nobody has the queue.
-        self.unowned = np.take_along_axis(unowned, self.situation, axis=1)
-        #: Somebody is known to own it.
-        self.known = np.take_along_axis(known, self.situation, axis=1)
-        #: One process has it alone.
-        self.sole = np.take_along_axis(sole, self.situation, axis=1)
+        #: Nobody has the queue; somebody is known to own it; one process has it alone.
+        self.unowned, self.known, self.sole = (
+            np.take_along_axis(flags, self.situation, axis=1) for flags in (unowned, known, sole)
+        )
 
     def at(self, row: int, poll: int) -> tuple[str, ...]:
         """The owners of the queue as the interval that ends at the poll began; empty: not known."""
@@ -263,14 +268,10 @@ def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[S
         polls = np.flatnonzero(intervals.counts[row])
         for start, end in spans(intervals.stalled[row, polls]):
             before, last = every.before[row, polls[start]], polls[end - 1]
-            yield Stall(
-                every.topic,
-                every.extent(before, last, end - start + 1, persistence_seconds),
-                every.queues[row],
-                backlog=int(backlog[row, last]),
-                backlog_growth=int(backlog[row, last] - backlog[row, before]),
-                owners=intervals.owners.at(row, last),
-            )
+            extent = every.extent(before, last, end - start + 1, persistence_seconds)
+            waiting = int(backlog[row, last])
+            came, owners = waiting - int(backlog[row, before]), intervals.owners.at(row, last)
+            yield Stall(every.topic, extent, every.queues[row], waiting, came, owners)
 
 
 def spans(flags: Flags) -> list[tuple[int, int]]:
@@ -316,8 +317,8 @@ def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: F
             run = counted[start:end]
             at = polls.times[run].tolist()
             owned_runs = [
-                Portion(at[since], at[until - 1], until - since, before=since, after=until)
-                for since, until in spans(owned[row, run])
+                Portion(at[first], at[after - 1], after - first, before=first, after=after)
+                for first, after in spans(owned[row, run])
             ]
             for episode in join_episodes(owned_runs):
                 whole = run[episode[0].before : episode[-1].after]
@@ -345,31 +346,29 @@ def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
     for polls in not_moving(case):
         intervals = find_intervals(case, polls, orphans.get(polls.topic, ()))
         if intervals is not None:
-            others = case.timelines.keys() - {polls.topic}
             holdings = case.holdings[polls.topic].holdings
-            faults += (
-                _as_reported(case, frozen_process)
-                for frozen_process in frozen_processes(intervals, seconds, holdings)
-                if not has_moving_queue(
-                    case, others, frozen_process.client_ids[0], frozen_process.extent
-                )
-                and not _finishes_some(case, frozen_process)
-            )
+            for fault in frozen_processes(intervals, seconds, holdings):
+                faults += _as_reported(case, fault)
             stalls += stall_episodes(intervals, seconds)
     return found.plus(faults, stalls=stalls)
 
 
-def _finishes_some(case: Case, fault: FaultEpisode) -> bool:
-    """True where the process consumes newer messages than the one that holds its queue up.
+def _as_reported(case: Case, fault: FaultEpisode) -> Iterator[FaultEpisode]:
+    """The fault, with the remedy of a wrong count where the process reports one; none where it
+    moves a queue of another topic, or consumes newer messages than the one that holds its queue up.
 
     In order it does not (``ProcessQueue.takeMessages`` 4.9.4): the first message of each queue
     is not finished, and where that is so of all of them, the process hangs.
     """
+    others = case.timelines.keys() - {fault.topic}
+    if has_moving_queue(case, others, fault.client_ids[0], fault.extent):
+        return
     answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
-    return any(
-        NOT_FINISHING in answer.activities.values() and not answer.run.consume_orderly
-        for answer in answers
-    )
+    lacking = [(activity, one.run) for one in answers for activity in one.activities.values()]
+    if any(what == NOT_FINISHING and not run.consume_orderly for what, run in lacking):
+        return
+    miscounts = any(what == NOT_COUNTING for what, _ in lacking)
+    yield replace(fault, remedy=restart_who_miscounts(fault.client_ids)) if miscounts else fault
 
 
 def restart_who_miscounts(client_ids: Collection[str]) -> Text:
@@ -380,14 +379,6 @@ def restart_who_miscounts(client_ids: Collection[str]) -> Text:
         "that [it has|they have] not, and [pulls|pull] no more, as early Go clients do",
         these_clients=clients_in_words(client_ids, {}),
     )
-
-
-def _as_reported(case: Case, fault: FaultEpisode) -> FaultEpisode:
-    """The fault with the remedy of a wrong count, where the process reports one."""
-    answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
-    if not any(NOT_COUNTING in answer.activities.values() for answer in answers):
-        return fault
-    return replace(fault, remedy=restart_who_miscounts(fault.client_ids))
 
 
 def frozen_processes(
@@ -422,16 +413,10 @@ def frozen_processes(
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
             waiting = int(every.backlog[rows, of_run[-1]][in_run[:, -1]].sum())
             was_asked = bool(answered[of_run].any())
-            yield FaultEpisode(
-                every.topic,
-                extent,
-                FROZEN_PROCESS,
-                evidence=_evidence(client_id, queues, extent, waiting, answered=was_asked),
-                remedy=Text(_REMEDY, this_client=client_id),
-                client_ids=(client_id,),
-                broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
-                queues_affected=len(queues),
-            )
+            evidence = _evidence(client_id, queues, extent, waiting, answered=was_asked)
+            remedy, ids = Text(_REMEDY, this_client=client_id), (client_id,)
+            fault = FaultEpisode(every.topic, extent, FROZEN_PROCESS, evidence, remedy, ids)
+            yield fault.about(queues)
 
 
 def _had(
@@ -468,14 +453,13 @@ def _evidence(
 ) -> Text:
     """``answered``: the client itself reports to hold them; else they are computed for it."""
     named = {"client": client_id, "queues": queues_in_words(queues)}
-    owned = agreeing(len(queues), "{queues} [is|are] computed for {client}", **named)
-    if answered:
-        owned = Text("{client} holds {queues}", **named)
+    template = "{client} holds {queues}" if answered else "{queues} [is|are] computed for {client}"
+    owned = agreeing(len(queues), template, **named)
     moved = agreeing(len(queues), "[it did not move|none of them moved]")
     return Text(
         "{owned}; {moved} {time} while other clients' queues did; {waiting}",
         owned=owned,
         moved=moved,
-        time=between(time.first_seen, time.last_seen),
+        time=between(*time[:2]),
         waiting=waiting_in_words(waiting),
     )

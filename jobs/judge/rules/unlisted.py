@@ -1,11 +1,14 @@
 """orphaned queues, offsets -> those that somebody reads all the same, whom no list shows.
 
 Lists and routes may show no owner while somebody reads the queue: heartbeats do not get through and
-the client goes on with what it had, or the members are behind a proxy. The offsets decide.
+the client goes on with what it had, or the members are behind a proxy. The offsets decide: of a
+queue that moves twice or more, and in at least half of the times between polls, somebody reads
+(``ReadIntervals.is_read``).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -25,13 +28,13 @@ from rebalance_core.texts import Text
 
 from ...declared.kinds import UNLISTED_CONSUMER
 from ..observe.backlog import READ_AGAIN, last_up_to, reading, shows_what_waits
+from ..observe.holdings_index import Drift
 from ..observe.in_words import between, queues_in_words, zoned_clock
-from ..times.extents import Extent, persistence, widest
+from ..times.extents import widest
 from .case import Case
-from .episodes import queue_episodes
-from .found import FaultEpisode, GroupFindings, QueueFinding
+from .episodes import not_refuted, queue_episodes, witnessed
+from .found import FaultEpisode, GroupFindings, QueueFinding, brokers_of
 from .stalls import spans
-from .witnessed import not_refuted, witnessed
 
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
@@ -40,6 +43,12 @@ _REMEDY = Text(
     "check whether the members consume through a proxy, which alone lists them: then there is "
     "nothing to repair. If not, find out why their heartbeats do not arrive (the broker's log, "
     "a firewall, authentication): a client that starts now gets no queue"
+)
+
+_FIND_READER = Text(
+    "find who reads these queues, and end it: a process that left the brokers' lists and goes on "
+    "(of a group that consumes in order, a broker's lock.log names who has the lock), a client of "
+    "a proxy, or a program that pulls by itself"
 )
 
 _BY_ASSUMPTION = Text(
@@ -64,48 +73,41 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The orphaned and duplicate queues that single states show, as far as no offset refutes them,
     and the faults UNLISTED_CONSUMER of those that are refuted.
     """
-    every = [
-        witnessed(case, _as_far_as_asked(case, queue_episode))
-        for timeline in case.timelines.values()
-        for queue_episode in queue_episodes(timeline, case.persistence_seconds)
-    ]
-    parts = [(each, not_refuted(case, each)) for each in every]
-    judged = [one for _, held in parts for each in held for one in _parts(case, each)]
-    kept = without_refuted(judged)
-    orderly = bool(case.dossier.consumes_in_order)
-
-    def waits(finding: QueueFinding) -> bool:
-        """True if one of two has the lock: who waits for that does not read the queue."""
-        return orderly and finding.is_locked
-
-    unheld = [each for each, held in parts if not held]
-    refuted = unheld + [each for each in kept if waits(each)]
-    kept = [each for each in kept if not waits(each)]
-    harmless = [each for each in found.faults if _is_harmless_route(case, each, kept)]
+    seconds, orderly = case.persistence_seconds, bool(case.dossier.consumes_in_order)
+    episodes = (one for of in case.timelines.values() for one in queue_episodes(of, seconds))
+    every = [witnessed(case, _as_far_as_asked(case, episode)) for episode in episodes]
+    parts = [(finding, not_refuted(case, finding)) for finding in every]
+    judged = [one for _, held in parts for part in held for one in _parts(case, part)]
+    kept, unheld = without_refuted(judged), [finding for finding, held in parts if not held]
+    # Who waits for the lock does not read the queue.
+    locked = [finding for finding in kept if orderly and finding.is_locked]
+    kept = [finding for finding in kept if not (orderly and finding.is_locked)]
+    harmless = [fault for fault in found.faults if _is_harmless_route(case, fault, kept)]
 
     def is_refuted(finding: QueueFinding) -> bool:
-        is_of_route = any(_is_of_route(finding, fault) for fault in harmless)
+        is_of_route = finding.causes == (ROUTE_DIVERGENCE,) and any(
+            _names_any(fault, [finding]) for fault in harmless
+        )
         return is_of_route or _is_somebodys(case, finding)
 
-    refuted += [each for each in kept if is_refuted(each)]
-    kept = [each for each in kept if not is_refuted(each)]
-    moving = [each for each in every if _is_read_unlisted(case, each)]
-    faults = [each.saying([_ONE_ROUTE]) if each in harmless else each for each in found.faults]
-    faults = [_without_findings(each, refuted, kept) for each in faults]
-    faults = [
-        each.saying([_NOT_SO_HELD])
-        if not each.queues_affected and any(_names(one, each) for one in unheld)
-        else each
-        for each in faults
-    ]
-    faults = [_offline_narrowed(each, moving, kept) for each in faults]
-    assumed = [each for each in kept if _is_assumed(each)]
-    faults = [
-        each.saying([_BY_ASSUMPTION]) if any(_names(one, each) for one in assumed) else each
-        for each in faults
-    ]
-    kept = [replace(each, certainty=POSSIBLE) if _is_assumed(each) else each for each in kept]
-    return replace(found, faults=tuple(faults)).plus(unlisted_consumers(judged), kept)
+    refuted = [*unheld, *locked, *filter(is_refuted, kept)]
+    kept = [finding for finding in kept if not is_refuted(finding)]
+    assumed = [finding for finding in kept if _is_assumed(finding)]
+    moving = [finding for finding in every if _is_read_unlisted(case, finding)]
+
+    def narrowed(fault: FaultEpisode) -> FaultEpisode:
+        """The fault as far as its findings were refuted, with what shows it."""
+        said = [_ONE_ROUTE] if fault in harmless else []
+        # Without a queue where all findings that name it were refuted.
+        if _names_any(fault, refuted) and not _names_any(fault, kept):
+            fault = replace(fault, queues_affected=0)
+        if not fault.queues_affected and _names_any(fault, unheld):
+            said.append(_NOT_SO_HELD)
+        fault = _offline_narrowed(fault.saying(said), moving, kept)
+        return fault.saying([_BY_ASSUMPTION]) if _names_any(fault, assumed) else fault
+
+    queues = [replace(one, certainty=POSSIBLE) if _is_assumed(one) else one for one in kept]
+    return found.with_faults(narrowed).plus(unlisted_consumers(judged), queues)
 
 
 def _is_assumed(finding: QueueFinding) -> bool:
@@ -116,18 +118,12 @@ def _is_assumed(finding: QueueFinding) -> bool:
     return finding.is_assumed and True not in (finding.held, finding.moved)
 
 
-def _without_findings(
-    fault: FaultEpisode, refuted: Sequence[QueueFinding], kept: Sequence[QueueFinding]
-) -> FaultEpisode:
-    """The fault, without a queue where all findings that name it were refuted."""
-    were_refuted = any(_names(finding, fault) for finding in refuted)
-    is_harmless = were_refuted and not any(_names(finding, fault) for finding in kept)
-    return replace(fault, queues_affected=0) if is_harmless else fault
-
-
-def _names(finding: QueueFinding, fault: FaultEpisode) -> bool:
-    is_cause = fault.fault in finding.causes and finding.topic == fault.topic
-    return is_cause and finding.overlaps(fault)
+def _names_any(fault: FaultEpisode, findings: Iterable[QueueFinding]) -> bool:
+    """True if it is the cause of one of them, at its time."""
+    return any(
+        fault.fault in finding.causes and finding.topic == fault.topic and finding.overlaps(fault)
+        for finding in findings
+    )
 
 
 def _is_somebodys(case: Case, orphan: QueueFinding) -> bool:
@@ -149,10 +145,6 @@ def _is_read_to_its_end(case: Case, orphan: QueueFinding) -> bool:
     return is_read and offsets is not None and shows_what_waits(offsets, orphan.last_seen)
 
 
-def _is_of_route(finding: QueueFinding, fault: FaultEpisode) -> bool:
-    return finding.causes == (ROUTE_DIVERGENCE,) and _names(finding, fault)
-
-
 def _is_harmless_route(case: Case, fault: FaultEpisode, findings: Sequence[QueueFinding]) -> bool:
     """True if the offsets of each queue that may have no owner, as nameservers give different
     routes, advance at each poll: then all clients have the longest of the routes, and no queue two
@@ -167,7 +159,7 @@ def _is_harmless_route(case: Case, fault: FaultEpisode, findings: Sequence[Queue
     # Where a list lacks clients of the shorter route, somebody has it.
     if fault.fault != ROUTE_DIVERGENCE or fault.client_ids:
         return False
-    theirs = [finding for finding in findings if _names(finding, fault)]
+    theirs = [finding for finding in findings if _names_any(fault, [finding])]
     if any(finding.kind == DUPLICATE and finding.held for finding in theirs):
         return False  # running infos show two that hold it
     orphans = [finding for finding in theirs if finding.kind == ORPHANED]
@@ -176,10 +168,9 @@ def _is_harmless_route(case: Case, fault: FaultEpisode, findings: Sequence[Queue
 
 def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
     """A client may ask a broker whose list nobody knows: then nothing is so under every view."""
-    brokers = (
-        broker for run in case.dossier.routes.get(finding.topic, ()) for broker in run.brokers
-    )
-    names = {(case.dossier.cluster, broker.broker_name) for broker in brokers if broker.has_address}
+    routes, cluster = case.dossier.routes.get(finding.topic, ()), case.dossier.cluster
+    brokers = chain.from_iterable(run.brokers for run in routes)
+    names = {(cluster, broker.broker_name) for broker in brokers if broker.has_address}
     never = len(names & case.terms.never_asked) / max(len(names), 1)
     if not never:
         return finding
@@ -211,17 +202,14 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
     start = np.searchsorted(polls.times, orphan.first_seen)
     end = last_up_to(polls, orphan.last_seen)
     times, unmoved = polls.times[start : end + 1], polls.unmoved[start:end]
-    extents = [
-        Extent(
-            *(since := int(times[first]), until := int(times[last])),
-            last - first + 1,
-            persistence(since, until, case.persistence_seconds),
-            ongoing=orphan.extent.ongoing and last == len(times) - 1,
-        )
-        for first, last in spans(unmoved)
-    ]
-    parts = [replace(orphan, extent=extent, times=()) for extent in extents if extent.lasts]
-    return [witnessed(case, part) for part in parts] or [replace(orphan, moved=False)]
+    parts: list[QueueFinding] = []
+    for first, last in spans(unmoved):
+        is_open = orphan.extent.ongoing and last == len(times) - 1
+        begins, ends = int(times[first]), int(times[last])
+        extent = case.extent(begins, ends, last - first + 1, ongoing=is_open)
+        if extent.lasts:
+            parts.append(witnessed(case, replace(orphan, extent=extent, times=())))
+    return parts or [replace(orphan, moved=False)]
 
 
 def _offline_narrowed(
@@ -232,16 +220,10 @@ def _offline_narrowed(
     """
     if fault.fault != GROUP_OFFLINE or not any(map(fault.overlaps, moving)):
         return fault
-    of_topic = (finding for finding in kept if finding.topic == fault.topic)
-    left = [
-        finding
-        for finding in of_topic
-        if GROUP_OFFLINE in finding.causes and fault.overlaps(finding)
-    ]
+    left = [finding for finding in kept if _names_any(fault, [finding])]
     if not left:
         return fault
     queues = {finding.queue for finding in left}
-    names = tuple(sorted({broker_name for broker_name, _ in queues}))
     extent = widest([finding.extent for finding in left])
     evidence = agreeing(
         len(queues),
@@ -254,16 +236,9 @@ def _offline_narrowed(
     remedy = Text(
         "ask the proxy, or whatever else lists the members, who should read these queues, and "
         "check whether it reaches {these_brokers}; if the members are gone, start them",
-        these_brokers=list_of(names, MOST_NAMES),
+        these_brokers=list_of(brokers_of(queues), MOST_NAMES),
     )
-    return replace(
-        fault,
-        extent=extent,
-        evidence=evidence,
-        remedy=remedy,
-        broker_names=names,
-        queues_affected=len(queues),
-    )
+    return fault.about(queues, extent=extent, evidence=evidence, remedy=remedy)
 
 
 def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
@@ -277,14 +252,12 @@ def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
     in order keeps it in its table (``ProcessQueue.isLockExpired`` keeps it from consuming alone),
     so that where nothing waits nobody lost it.
     """
-    offline = [
-        episode for episode in episodes if _is_read(episode) and GROUP_OFFLINE in episode.causes
-    ]
+    offline = [one for one in episodes if _is_read(one) and GROUP_OFFLINE in one.causes]
 
-    def is_idle(each: QueueFinding) -> bool:
-        is_offline = GROUP_OFFLINE in each.causes and any(map(each.overlaps, offline))
-        is_caught_up = each.causes == (MASTER_AWAY,) and each.left.messages == 0
-        return is_caught_up or (is_offline and not each.left.messages)
+    def is_idle(episode: QueueFinding) -> bool:
+        is_offline = GROUP_OFFLINE in episode.causes and any(map(episode.overlaps, offline))
+        is_caught_up = episode.causes == (MASTER_AWAY,) and episode.left.messages == 0
+        return is_caught_up or (is_offline and not episode.left.messages)
 
     return [episode for episode in episodes if not (_is_read(episode) or is_idle(episode))]
 
@@ -304,19 +277,29 @@ def _is_unlisted(episode: QueueFinding) -> bool:
 def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[FaultEpisode]:
     """One fault per topic, over its queues without an owner in the lists that somebody reads."""
     read = (episode for episode in episodes if _is_read(episode) and _is_unlisted(episode))
-    of_topics = grouped((finding.topic, finding) for finding in read)
-    return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
-
-
-def _fault(topic: str, episodes: Sequence[QueueFinding]) -> FaultEpisode:
-    extent = widest([episode.extent for episode in episodes])
-    queues = {episode.queue for episode in episodes}
-    evidence = agreeing(
-        len(queues),
+    by_topic = grouped((finding.topic, finding) for finding in read)
+    template = (
         "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
-        "advances|their offsets still advance]: somebody who is not listed reads [it|them]",
-        queues=queues_in_words(queues),
-        time=between(extent.first_seen, extent.last_seen),
+        "advances|their offsets still advance]: somebody who is not listed reads [it|them]"
     )
-    extent, names = extent._replace(share_of_time=1.0), tuple(sorted({name for name, _ in queues}))
-    return FaultEpisode(topic, extent, UNLISTED_CONSUMER, evidence, _REMEDY, broker_names=names)
+    faults = [_unlisted(of_topic, template, _REMEDY) for of_topic in by_topic.values()]
+    return [replace(one, extent=one.extent._replace(share_of_time=1.0)) for one in faults]
+
+
+def read_by_others(orphans: Sequence[QueueFinding], drift: Iterable[Drift]) -> FaultEpisode:
+    """The fault of a topic's queues that no process held, and that somebody reads."""
+    queues = {orphan.queue for orphan in orphans}
+    missing = {one.client_id for one in drift if not one.is_extra and one.queue in queues}
+    template = (
+        "all processes answered, and none had {queues} in its running info {time}, but [its "
+        "offset advances|their offsets advance]: somebody who is not listed reads [it|them]"
+    )
+    return replace(_unlisted(orphans, template, _FIND_READER), client_ids=tuple(sorted(missing)))
+
+
+def _unlisted(orphans: Sequence[QueueFinding], template: str, remedy: Text) -> FaultEpisode:
+    extent, queues = widest([one.extent for one in orphans]), {one.queue for one in orphans}
+    named = {"queues": queues_in_words(queues), "time": between(*extent[:2])}
+    evidence, names = agreeing(len(queues), template, **named), brokers_of(queues)
+    topic = orphans[0].topic
+    return FaultEpisode(topic, extent, UNLISTED_CONSUMER, evidence, remedy, broker_names=names)

@@ -1,28 +1,58 @@
-"""stalls, running infos -> why a queue does not move: what its process reports, in all topics."""
+"""stalls, running infos -> why a queue does not move: what its process reports, in all topics.
 
+A member that is cut off from a broker stays in its list for about two minutes after its last
+heartbeat (``ConsumerManager.scanNotActiveChannel`` 4.9.4). Until then its queues there stall, and
+where it has no others it looks frozen; from then on the brokers' lists differ. That is one outage,
+and one finding.
+
+A broker does not give messages that a filter leaves out, and a client commits over them where it
+has none in its cache (``correctTagsOffset`` of ``DefaultMQPushConsumerImpl`` 4.9.4 to 5.3.3).
+Native Go clients do so from 2.1.1 on; before, the method was empty
+(``consumer/push_consumer.go``): the offset stays until a message comes that the filter lets pass,
+although all is read.
+"""
+
+import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rebalance_core.descriptions import EXPRESSION_MISMATCH
-from rebalance_core.findings import SHARED_BY_BROKER, Evaluation
+from rebalance_core.descriptions import EXPRESSION_MISMATCH, normalise_expression
+from rebalance_core.english import MOST_NAMES, agreeing, list_of
+from rebalance_core.findings import SHARED_BY_BROKER
+from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, GROUP_NOT_ON_BROKER
+from rebalance_core.state import NO_FILTER
 from rebalance_core.texts import Text
 
-from ...declared.kinds import CRITICAL, FROZEN_PROCESS, WARNING
+from ...declared.contents import MEMBER_FACTS
+from ...declared.kinds import CRITICAL, FROZEN_PROCESS, INFO, WARNING
 from ...schemas import NOT_CONSUMING, NOT_COUNTING, NOT_FINISHING, NOT_LOCKED, NOT_PULLING
 from ...texts.shown import shell_word
 from ..observe.backlog import last_up_to, reading
 from ..observe.brokers import refusals
 from ..observe.core_verdict import QueueKey
 from ..observe.holdings import Holding
-from ..observe.in_words import zoned_clock
+from ..observe.in_words import clients_in_words, queues_in_words, zoned_clock
 from ..times.extents import Extent
+from ..times.intervals import usual_gap
 from .case import Case
-from .cut_off import OUTAGES, is_of_outage
-from .filtered import MayBeRead, left_out_by_filter
 from .found import FaultEpisode, GroupFindings, Stall
+
+#: A broker lists some members no more, or none at all.
+OUTAGES = (BROKER_VIEW_DIVERGENCE, GROUP_NOT_ON_BROKER)
+UPDATE_GO = Text(
+    "nothing, if its listener gets the messages that pass the filter; with client-go 2.1.1 or "
+    "later the offset moves over what the filter leaves out"
+)
+
+_GO_VERSION = re.compile(r"v([0-9]+)\.([0-9]+)\.([0-9]+)", re.ASCII)
+#: The first version by its own word that commits over what a filter leaves out: 2.1.1 still says of
+#: itself that it is v2.1.0, and 2.1.2 that it is v2.1.1 (``internal/client.go``).
+_COMMITS_SURELY = (2, 1, 1)
 
 NOBODY_HOLDS_IT = Text("no process holds it: look at the running infos of the clients that should")
 FROZEN = Text("frozen process: none of the queues of its process moves")
@@ -69,13 +99,20 @@ OTHER_FILTER = Text(
 )
 
 
+class MayBeRead(NamedTuple):
+    """Words for what may be, and the worst severity of what nothing else shows."""
+
+    what: Text
+    at_most: str
+
+
 def explained(case: Case, found: GroupFindings) -> GroupFindings:
     """The stalls with what the processes show of them."""
     mismatches = _filters_that_differ(found.faults)
     frozen = [fault for fault in found.faults if fault.fault == FROZEN_PROCESS]
-    differ = [fault for fault in found.faults if fault.fault in OUTAGES]
-    stalls = tuple(explain(case, stall, mismatches, frozen, differ) for stall in found.stalls)
-    return replace(found, stalls=stalls)
+    outages = [fault for fault in found.faults if fault.fault in OUTAGES and fault.extent.lasts]
+    stalls = (_explained(case, stall, mismatches, frozen, outages) for stall in found.stalls)
+    return replace(found, stalls=tuple(stalls))
 
 
 def without_refused(case: Case, found: GroupFindings) -> GroupFindings:
@@ -88,19 +125,16 @@ def without_refused(case: Case, found: GroupFindings) -> GroupFindings:
     mismatches = _filters_that_differ(found.faults)
 
     def is_well(fault: FaultEpisode) -> bool:
-        away = (absence for absence in case.masters_away if absence.explains(fault, case.snapshots))
-        refusing = refusals(case.dossier, fault.extent).keys() | {
-            absence.broker_name for absence in away
-        }
-        answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
         ids, time = fault.client_ids, fault.extent
-        is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
-        is_refused |= left_out_by_filter(case, fault.topic, ids, time, answers) is not None
-        return is_refused and not any(
-            NOT_CONSUMING in answer.activities.values() for answer in answers
-        )
+        answers = case.holdings[fault.topic].of_clients(ids, time)
+        if any(NOT_CONSUMING in answer.activities.values() for answer in answers):
+            return False
+        refusing = {absence.broker_name for absence in case.absences_in(fault)}
+        refusing |= refusals(case.dossier, time).keys()
+        is_refused = _is_at_once(fault, mismatches) or refusing.issuperset(fault.broker_names)
+        return is_refused or left_out_by_filter(case, fault.topic, ids, time, answers) is not None
 
-    kept = (each for each in found.faults if each.fault != FROZEN_PROCESS or not is_well(each))
+    kept = (fault for fault in found.faults if fault.fault != FROZEN_PROCESS or not is_well(fault))
     return replace(found, faults=tuple(kept))
 
 
@@ -145,20 +179,20 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
 _Faults: TypeAlias = Sequence[FaultEpisode]
 
 
-def explain(
-    case: Case, stall: Stall, mismatches: _Faults, frozen: _Faults, differ: _Faults = ()
+def _explained(
+    case: Case, stall: Stall, mismatches: _Faults, frozen: _Faults, outages: _Faults
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
     of_topic, time = case.holdings[stall.topic], stall.extent
     holders = of_topic.holders_in(stall.queue, time)
     held = bool(holders) if holders or of_topic.is_unheld(stall.queue, time) else None
+    verdict = case.verdict_at(stall.topic, stall.last_seen)
+    is_filtered = verdict is not None and verdict.is_filtered
     is_refused = _is_at_once(stall, mismatches)
-    left_out = None if is_refused else _left_out(case, stall, holders)
+    left_out = _left_out(case, stall, holders) if is_filtered and not is_refused else None
     why: str | None = None
     at_most = CRITICAL
-    of_broker = (absence for absence in case.masters_away if absence.broker_name == stall.queue[0])
-    away = [absence for absence in of_broker if absence.explains(stall, case.snapshots)]
-    outages = (fault for fault in differ if fault.extent.lasts and fault.overlaps(stall))
+    away = [one for one in case.absences_in(stall) if one.broker_name == stall.queue[0]]
     if stall.queue[0] in refusals(case.dossier, time):
         why = DISABLED
     elif away:
@@ -167,16 +201,16 @@ def explain(
             "consumers in order lock their queues at the master alone",
             away=away[-1].what,
         )
-    elif any(is_of_outage(outage, stall) for outage in outages):
+    elif any(is_of_outage(outage, stall) and outage.overlaps(stall) for outage in outages):
         why = CUT_OFF
     elif left_out and (holders or held is None):
         why, at_most = left_out
     elif holders:
         why = _failing_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
-    elif (verdict := _verdict_at_end(case, stall)) and verdict.coverage == SHARED_BY_BROKER:
+    elif verdict and verdict.coverage == SHARED_BY_BROKER:
         # Running infos do not show what is read by POP.
-        held, why = None, MAY_BE_FILTERED if verdict.is_filtered else SHARED
-        at_most = WARNING if verdict.is_filtered else CRITICAL
+        held, why = None, MAY_BE_FILTERED if is_filtered else SHARED
+        at_most = WARNING if is_filtered else CRITICAL
     elif held is False:
         why = NOBODY_HOLDS_IT
     elif is_refused:
@@ -189,15 +223,8 @@ def explain(
 def _left_out(case: Case, stall: Stall, holders: Sequence[Holding]) -> MayBeRead | None:
     """Words for a stall of which the owner's filter may leave out all that waits."""
     ids = {holder.process.client_id for holder in holders} or stall.owners
-    if not ids or (verdict := _verdict_at_end(case, stall)) is None or not verdict.is_filtered:
-        return None
     of_queue = [replace(e, activities={stall.queue: e.activities[stall.queue]}) for e in holders]
-    return left_out_by_filter(case, stall.topic, tuple(ids), stall.extent, of_queue)
-
-
-def _verdict_at_end(case: Case, stall: Stall) -> Evaluation | None:
-    (situation_id,) = case.situations.in_force(stall.topic, np.array([stall.last_seen]))
-    return None if situation_id is None else case.evaluated[situation_id].verdict
+    return left_out_by_filter(case, stall.topic, ids, stall.extent, of_queue) if ids else None
 
 
 def _failing_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
@@ -244,3 +271,134 @@ def _unfinished(case: Case, stall: Stall, *, in_order: bool = False) -> Text:
         queue=number,
         number=offset,
     )
+
+
+# ---------------------------------------------------------------- brokers that are out of reach
+
+
+def outages_dated_back(case: Case, found: GroupFindings) -> GroupFindings:
+    """The lasting outages since the first of their members' queues on their brokers stopped, up to
+    the time in which a broker drops a member before; without the FROZEN_PROCESS of that outage.
+
+    Worked example: at 10:04 c is cut off from broker-b, and its two queues there stop. At 10:06:10
+    broker-b drops c. The lists differ since then, and the outage is from 10:04 on.
+    """
+    faults: list[FaultEpisode] = []
+    outages: list[FaultEpisode] = []
+    for fault in found.faults:
+        is_outage = fault.fault in OUTAGES and fault.extent.lasts
+        stopped = [stall for stall in found.stalls if is_outage and _leads_to(stall, fault, case)]
+        outages += [_since(fault, stopped)] if stopped else []
+        faults.append(outages[-1] if stopped else fault)
+    frozen = (fault for fault in faults if fault.fault == FROZEN_PROCESS)
+    parts = [one for one in frozen if any(_is_part(one, outage) for outage in outages)]
+    return replace(found, faults=tuple(fault for fault in faults if fault not in parts))
+
+
+def is_of_outage(outage: FaultEpisode, stall: Stall) -> bool:
+    """True if a queue that stalls is one of its members' on its brokers, whatever the topic."""
+    is_theirs = bool(stall.owners) and _is_of_members(outage, stall.owners)
+    return is_theirs and stall.queue[0] in outage.broker_names
+
+
+def _is_of_members(outage: FaultEpisode, client_ids: Sequence[str]) -> bool:
+    """True if they are among those that the broker lists no more: all, where it lists nobody."""
+    return outage.fault == GROUP_NOT_ON_BROKER or {*client_ids} <= {*outage.client_ids}
+
+
+def _leads_to(stall: Stall, outage: FaultEpisode, case: Case) -> bool:
+    """True if a queue of it stopped no longer before than a silent member is listed, and a poll or
+    two.
+    """
+    if not stall.first_seen < outage.first_seen <= stall.last_seen + case.expiry:
+        return False
+    polls = 2 * usual_gap(np.diff(case.snapshots))
+    is_soon = outage.first_seen - stall.first_seen <= case.expiry + polls
+    return is_soon and is_of_outage(outage, stall)
+
+
+def _since(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:
+    first_seen = min(stall.first_seen for stall in stopped)
+    queues = {stall.queue for stall in stopped}
+    why = agreeing(
+        len(queues),
+        "{queues} [has|have] not moved since {time}, before the list changed: a broker drops a "
+        "member some two minutes after its last heartbeat",
+        queues=queues_in_words(queues),
+        time=zoned_clock(first_seen),
+    )
+    return fault.saying([why], extent=fault.extent._replace(first_seen=first_seen))
+
+
+def _is_part(frozen: FaultEpisode, outage: FaultEpisode) -> bool:
+    is_its = _is_of_members(outage, frozen.client_ids) and frozen.overlaps(outage)
+    return is_its and {*frozen.broker_names} <= {*outage.broker_names}
+
+
+# ---------------------------------------------------------------- what a filter leaves out
+
+
+def left_out_by_filter(
+    case: Case, topic: str, client_ids: Collection[str], time: Extent, answers: Sequence[Holding]
+) -> MayBeRead | None:
+    """Words for offsets of a topic that stay, where all may be read; None: it is not read.
+
+    ``client_ids``: who has it; empty: any of those that subscribe. All of these are native Go
+    clients that filter the topic, and none is known to commit over what the filter leaves out.
+    ``answers``: what they hold of it, in that time. Where one of these lacks an activity it is not
+    read: nobody asks for messages, or some wait. Without answers it is in doubt.
+    """
+    filters = _filters(case, topic, time)
+    who = client_ids or filters.keys()
+    found = {filters.get(client_id, _NO_GO) for client_id in who}
+    said = (run.client_version for run in case.dossier.clients if run.client_id in who)
+    versions = {version for version in said if version}
+    if not found or _NO_GO in found or any(map(_commits_surely, versions)):
+        return None
+    if any(activity for answer in answers for activity in answer.activities.values()):
+        return None
+    template = (
+        "{clients} [filters|filter] the topic by {filter}: native Go clients before 2.1.1 commit "
+        "nothing over what the filter leaves out, so that the offset may stay although all is read"
+    )
+    named = {"clients": clients_in_words(who, {}), "filter": list_of(sorted(found), MOST_NAMES)}
+    what = agreeing(len(who), template, **named)
+    if versions:
+        template = "{what} ([it says that it is|they say that they are] {versions})"
+        named = {"what": what, "versions": list_of(sorted(versions), MOST_NAMES)}
+        what = agreeing(len(who), template, **named)
+    if not answers:
+        return MayBeRead(what, WARNING)
+    shown = "{what}; [it asks|they ask] for messages, and [has|have] none that waits"
+    return MayBeRead(agreeing(len(who), shown, what=what), INFO)
+
+
+_of_member = itemgetter(
+    *map([fact.name for fact in MEMBER_FACTS].index, ("client_id", "language", "subscriptions"))
+)
+#: The filter of who is no native Go client, or does not filter.
+_NO_GO = ""
+
+
+def _filters(case: Case, topic: str, time: Extent) -> dict[str, str]:
+    """The filter on the topic of each client that subscribes to it, by the lists of that time."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for list_id in case.dossier.lists_between(time.first_seen, time.last_seen):
+        members = map(_of_member, case.dossier.list_records[list_id])
+        for client_id, language, subscriptions in members:
+            for subscribed, kind, expression in subscriptions or ():
+                if subscribed == topic:
+                    used = normalise_expression(kind, expression)
+                    is_go = (language or "").upper() == "GO" and used != NO_FILTER
+                    found[client_id].add(used if is_go else _NO_GO)
+    return {client_id: min(of_client) for client_id, of_client in found.items()}
+
+
+def _commits_surely(version: str) -> bool:
+    """True if a client of that version commits over what a filter leaves out.
+
+    >>> [_commits_surely(each) for each in ("v2.1.0", "v2.1.1", "v3.0.0", "V4_9_4")]
+    [False, True, True, False]
+    """
+    found = _GO_VERSION.match(version)
+    return found is not None and tuple(map(int, found.groups())) >= _COMMITS_SURELY
