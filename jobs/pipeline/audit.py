@@ -17,8 +17,8 @@ from ..console.progress import Progress
 from ..engines.engine import Engine
 from ..engines.pieces import all_rows, all_values
 from ..errors import InputError
-from ..fold.facts import FACTS, Facts, merge_facts
 from ..fold.kernel import OF_GROUPS, OF_TOPICS, Cutting, Dealing
+from ..fold.slice_facts import FACTS, Facts, merge_facts
 from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems, ended_problems, open_findings
 from ..publish.gone import BROKERS, NAMESERVERS

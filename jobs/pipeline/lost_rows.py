@@ -15,8 +15,8 @@ from rebalance_core.texts import Text
 
 from ..errors import ContractError
 from ..fold.checked_rows import RefusedRows
-from ..fold.facts import Facts
 from ..fold.kernel import Cutting
+from ..fold.slice_facts import Facts
 from ..schemas import MEMBER_LISTS, QUARANTINE, ROUTE_CONTENTS
 from ..texts.shown import json_text, visible
 from ..verdict.gaps import ROWS_LOST, Gap

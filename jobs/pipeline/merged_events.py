@@ -12,7 +12,7 @@ from ..config.masking import Masking
 from ..declared.instants import Instant, to_datetime
 from ..declared.kinds import EVENT_KINDS, OF_ONE_GROUP
 from ..engines.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
-from ..fold.facts import Facts
+from ..fold.slice_facts import Facts
 from ..judge.arrow_tables import Row, to_table
 from ..judge.observe.in_words import dated
 from ..judge.result.events import (

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from ..config.masking import Masking
 from ..declared.instants import SECOND, Instant, to_instant
-from ..fold.facts import BrokerPolls
+from ..fold.slice_facts import BrokerPolls
 
 #: The time before the last round of which the addresses count.
 _RECENT: Instant = 600 * SECOND

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from ..declared.instants import SECOND, Instant
-from ..fold.facts import BROKER
 from ..fold.heartbeat_rounds import (
     A_QUEUE,
     CONNECTION,
@@ -35,6 +34,7 @@ from ..fold.heartbeat_rounds import (
     polls_of,
     whole_parts,
 )
+from ..fold.slice_facts import BROKER
 from ..schemas import BROKER_POLLS, HEARTBEATS, QUEUE_OFFSETS
 from .dataframe_rows import prepared
 from .spark_engine import TASKS_OF_A_CORE, cores_of

@@ -14,7 +14,7 @@ from rebalance_core.english import MOST_NAMES, agreeing, names
 from rebalance_core.grouping import grouped
 
 from ..declared.instants import SECOND, Instant
-from ..fold.facts import BROKER, BrokerPolls
+from ..fold.slice_facts import BROKER, BrokerPolls
 from .gaps import LISTS_REFUSED, Gap
 from .reach import Silence, silence_without
 

@@ -16,7 +16,7 @@ from rebalance_core.texts import Text
 
 from ..config.settings import Settings
 from ..declared.instants import SECOND, Instant
-from ..fold.facts import BROKER, BrokerPolls
+from ..fold.slice_facts import BROKER, BrokerPolls
 from .gaps import (
     BROKER_SILENT,
     NAMESERVER_SILENT,

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.engines.pieces import FOR_ALL, Piece, all_values, pack_value
-from jobs.fold.facts import FACTS, POLLS, Facts, merge_facts
 from jobs.fold.runs import POLL_RUNS, Contents
+from jobs.fold.slice_facts import FACTS, POLLS, Facts, merge_facts
 from jobs.schemas import NOT_ONLINE
 
 GROUPS, ROUNDS, BROKERS = 5_000, 1_440, 30

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jobs.dumps import parsing, queue_maps
+from jobs.dumps import parsing, queues
 
 
 def standard(text: str) -> Any:
@@ -24,9 +24,9 @@ def reading_by(loads: Callable[[str], Any]) -> Iterator[None]:
     """Reads JSON by another parser than the fastest."""
     before = parsing._LOADS
     parsing._LOADS = parsing._standard if loads is standard else loads
-    queue_maps._spelled.cache_clear()
+    queues._spelled.cache_clear()
     try:
         yield
     finally:
         parsing._LOADS = before
-        queue_maps._spelled.cache_clear()
+        queues._spelled.cache_clear()
