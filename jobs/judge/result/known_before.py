@@ -22,7 +22,7 @@ from ..observe.in_words import zoned_clock
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, GroupFindings
 from .events import restarts
-from .slice_facts import members_elsewhere
+from .facts import members_elsewhere
 
 
 def with_history(case: Case, found: GroupFindings) -> GroupFindings:

@@ -13,8 +13,8 @@ from ..rules.found import FaultEpisode, Graded, GroupFindings, QueueFinding, Sta
 from ..rules.held import is_computed
 from ..rules.matching_issues import known_coverage, known_issue
 from . import health
+from .facts import with_facts
 from .load import group_load, with_load
-from .slice_facts import with_facts
 from .statuses import PERSISTING, former_findings, openness
 
 #: Fields of a finding that are not columns of any table, or are columns of another name.
