@@ -1,4 +1,4 @@
-"""What is counted of all lines, and who sent them: all that the driver knows of a dump.
+"""Counts of all lines, and who sent them: all that the driver knows of a dump.
 
 A refused line has a sender, too: one whose time has no zone still names its cluster, its kind, its
 broker and its group. So what was refused is counted beside what was understood of the same sender.

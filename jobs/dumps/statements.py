@@ -47,7 +47,7 @@ _TIME = re.compile(
 _BLANKS = " \t\n\x0b\f\r"
 _BOMS_OF_UTF16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 
-#: The fields that are times, as they stand in a line.
+#: The fields that are times, as a line has them.
 _TIMES = {"collected_at": b'"collected_at"', "snapshot_time": b'"snapshot_time"'}
 _NUMBERS = ("broker_id", "error_code")
 

@@ -43,8 +43,8 @@ from ..schemas import (
     TIMESTAMP,
 )
 from ..texts.shown import visible
-from .facts import BROKER
 from .numbers import NO_NUMBER, Array, Numbers, Rows, int64, key_numbers, pc, segments
+from .slice_facts import BROKER
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -42,18 +42,6 @@ from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, LIST_REFUSED, LONG, NOT_ONL
 from . import dossiers
 from .checked_rows import IS_LOST, TableReading
 from .dossiers import ClusterTopic
-from .facts import (
-    CLIENTS,
-    FACTS,
-    LISTED,
-    LISTS,
-    OFFSETS,
-    POLLS,
-    ROUTE_IDS,
-    ROUTED,
-    ROUTES_BY_ID,
-    Facts,
-)
 from .numbers import NO_NUMBER, Array, Batch, Rows, TableSource, int64, micros, pc, text
 from .runs import (
     CLIENT_RUNS,
@@ -75,6 +63,18 @@ from .runs import (
     merge_runs,
     reunite,
     runs_of_rows,
+)
+from .slice_facts import (
+    CLIENTS,
+    FACTS,
+    LISTED,
+    LISTS,
+    OFFSETS,
+    POLLS,
+    ROUTE_IDS,
+    ROUTED,
+    ROUTES_BY_ID,
+    Facts,
 )
 
 #: The routes that were dealt to a shard of groups.

@@ -28,8 +28,8 @@ from ..engines.engine import Engine
 from ..engines.pieces import all_rows, all_values
 from ..errors import ContractError, InputError
 from ..fold.checked_rows import RefusedRows
-from ..fold.facts import FACTS, Facts, merge_facts
 from ..fold.kernel import OF_GROUPS, OF_TOPICS, Cutting, Dealing
+from ..fold.slice_facts import FACTS, Facts, merge_facts
 from ..judge.terms import Terms
 from ..publish.earlier import BROKERS, NAMESERVERS, EndedProblems, ended_problems, open_findings
 from ..publish.run import EngineResult, Scope, Task

@@ -25,7 +25,7 @@ from ..declared.instants import SECOND, Instant, to_datetime
 from ..declared.kinds import EVENT_KINDS, OF_ONE_GROUP
 from ..engines.pieces import FOR_ALL, Piece, pack_rows, unpack_rows, unpack_value
 from ..errors import InputError
-from ..fold.facts import Facts
+from ..fold.slice_facts import Facts
 from ..judge.arrow_tables import Row, to_table
 from ..judge.observe.evaluation import Failure
 from ..judge.observe.event_times import GroupTimes

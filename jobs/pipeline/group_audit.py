@@ -23,9 +23,9 @@ from ..engines.pieces import (
     unpack_value,
 )
 from ..fold.dossiers import make_dossiers
-from ..fold.facts import LISTED
 from ..fold.kernel import runs_of
 from ..fold.runs import Records
+from ..fold.slice_facts import LISTED
 from ..judge.arrow_tables import Row, to_table
 from ..judge.history import judge
 from ..judge.observe.core_verdict import Verdict, rows_of_shares, shares_of

@@ -25,7 +25,7 @@ from ..declared import kinds
 from ..declared.coverage import was_audited
 from ..declared.instants import SECOND, Instant, to_instant
 from ..engines.pieces import FOR_ALL, pack_rows
-from ..fold.facts import BrokerPolls
+from ..fold.slice_facts import BrokerPolls
 from ..languages.translated_rows import TEXTS, texts_of
 from ..reports.tables import PLACE, Tables
 from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles

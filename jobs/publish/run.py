@@ -13,7 +13,7 @@ from ..config.window import Window
 from ..declared.instants import Instant, to_datetime
 from ..engines.pieces import Piece
 from ..errors import NothingToAuditError
-from ..fold.facts import BrokerPolls
+from ..fold.slice_facts import BrokerPolls
 from ..schemas import Table
 from ..storage import Location, PublishedRun, ReportHistory, Reports
 from ..verdict.gaps import Gap, gaps_of

@@ -33,8 +33,8 @@ from ..dumps.reading import DumpStep, slice_of_rows
 from ..engines.pieces import unpack_rows
 from ..errors import InputError
 from ..fold import heartbeat_rounds as heard
-from ..fold.facts import BROKER
 from ..fold.kernel import Cutting
+from ..fold.slice_facts import BROKER
 from ..fold.slices import TableStep
 from ..pipeline.ingest import IngestCounts, read_all
 from ..pipeline.inputs import Inputs

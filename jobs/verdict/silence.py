@@ -40,7 +40,7 @@ from rebalance_core.texts import Text
 
 from ..config.settings import Settings
 from ..declared.instants import SECOND, Instant
-from ..fold.facts import BROKER, BrokerPolls
+from ..fold.slice_facts import BROKER, BrokerPolls
 from ..judge.times.extents import reach
 from ..judge.times.intervals import ONE_IS_MISSING, SEVERAL, longest_at_edges, usual_gap
 from . import gaps

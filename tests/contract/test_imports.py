@@ -25,7 +25,7 @@ STEPS = {
     "fold": {"declared.dossier"},
     "judge": set(),
     "publish": {
-        "fold.facts",
+        "fold.slice_facts",
         "declared.dossier",
         "reports.tables",
     },

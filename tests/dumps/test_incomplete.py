@@ -19,8 +19,8 @@ from jobs.declared.instants import Instant, to_instant
 from jobs.dumps.unpacking import SliceLines
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import all_values
-from jobs.fold.facts import FACTS, BrokerPolls, Facts
 from jobs.fold.kernel import Cutting
+from jobs.fold.slice_facts import FACTS, BrokerPolls, Facts
 from jobs.schemas import BROKER_POLLS
 from jobs.storage import Location, Reports, Snapshots
 from jobs.verdict.gaps import gaps_of

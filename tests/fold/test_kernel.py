@@ -33,9 +33,9 @@ from jobs.engines.pieces import (
 )
 from jobs.fold import kernel, numbers
 from jobs.fold.dossiers import group_of_nobody
-from jobs.fold.facts import FACTS, Facts, merge_facts
 from jobs.fold.kernel import Cutting, runs_of
 from jobs.fold.runs import ContentIds
+from jobs.fold.slice_facts import FACTS, Facts, merge_facts
 from jobs.fold.slices import TableStep
 from jobs.schemas import BROKER_POLLS, SNAPSHOT_TABLES
 from tests.fold.fleets import EXPIRY_SECONDS, START, fleet

@@ -14,8 +14,8 @@ from jobs.declared.contents import chooses_queues, is_expired, silence_bounds
 from jobs.engines.pieces import all_values
 from jobs.fold import numbers
 from jobs.fold.checked_rows import TableReading
-from jobs.fold.facts import FACTS
 from jobs.fold.kernel import Cutting, client_runs, member_runs, poll_runs
+from jobs.fold.slice_facts import FACTS
 from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, fleet
 from tests.support.snapshots import info_row, poll_row, table

@@ -10,8 +10,8 @@ import pytest
 
 from jobs.config.masking import Masking
 from jobs.engines.pieces import all_values
-from jobs.fold.facts import FACTS, BrokerPolls, Facts
 from jobs.fold.kernel import Cutting
+from jobs.fold.slice_facts import FACTS, BrokerPolls, Facts
 from jobs.publish.publish import broker_addresses
 from jobs.schemas import BROKER_POLLS
 

@@ -11,9 +11,9 @@ from operator import itemgetter
 from jobs.declared.dossier import Dossier
 from jobs.engines.pieces import FOR_ALL, Piece, all_values
 from jobs.fold.dossiers import make_dossiers
-from jobs.fold.facts import FACTS, Facts
 from jobs.fold.kernel import OF_GROUPS, OF_TOPICS, ROUTES, ROUTES_DEALT, Cutting, Dealing, runs_of
 from jobs.fold.numbers import TableSource
+from jobs.fold.slice_facts import FACTS, Facts
 from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}

@@ -12,8 +12,8 @@ import pytest
 
 from jobs.declared.instants import SECOND
 from jobs.engines.pieces import all_values
-from jobs.fold.facts import FACTS, BrokerPolls, Facts
 from jobs.fold.kernel import Cutting
+from jobs.fold.slice_facts import FACTS, BrokerPolls, Facts
 from jobs.schemas import BROKER_POLLS, LIST_REFUSED
 from jobs.verdict.silence import left_out, packed_left_out, refused_lists
 

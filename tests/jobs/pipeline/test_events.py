@@ -17,8 +17,8 @@ from jobs.config.settings import Settings
 from jobs.declared.instants import SECOND
 from jobs.engines.local import LocalEngine
 from jobs.engines.pieces import pack_rows, unpack_rows
-from jobs.fold.facts import Facts
 from jobs.fold.kernel import Cutting
+from jobs.fold.slice_facts import Facts
 from jobs.languages.translated_rows import with_texts
 from jobs.pipeline.audit import fold_pieces
 from jobs.pipeline.gathered import with_events

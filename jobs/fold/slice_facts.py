@@ -1,5 +1,5 @@
-"""What the driver has to know of all slices: which groups and topics there are, when each broker
-was asked, at which address, and about whom it did not answer.
+"""Facts of all slices that the driver has to know: which groups and topics there are, when each
+broker was asked, at which address, and about whom it did not answer.
 
 All of it is small. Brokers and rounds are few. Of groups the polls without an answer are kept, as
 runs: a broker that is away all night leaves one of each group in each round.
