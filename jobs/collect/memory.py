@@ -6,12 +6,12 @@ topics nowhere: both are asked for another hour. It is kept beside the dumps, so
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import TypeAdapter
 
 from ..declared.instants import SECOND, Instant
 
@@ -59,13 +59,6 @@ def connections_of(addresses: Sequence[str]) -> ConnectionsOfId:
     return ConnectionsOfId(len(addresses), crc32(repr(sorted(addresses)).encode()))
 
 
-def _of_connections(lists: Any) -> Any:
-    """The lists without those of versions before, which are digests: the rest is still true."""
-    if not isinstance(lists, Mapping):
-        return lists
-    return {place: listed for place, listed in lists.items() if not isinstance(listed, str)}
-
-
 @dataclass
 class GroupMemory:
     """The memory of a group.
@@ -78,9 +71,7 @@ class GroupMemory:
     """
 
     seen_at: Instant = 0
-    lists: Annotated[dict[str, dict[str, ConnectionsOfId]], BeforeValidator(_of_connections)] = (
-        field(default_factory=dict)
-    )
+    lists: dict[str, dict[str, ConnectionsOfId]] = field(default_factory=dict)
     since: dict[str, Instant] = field(default_factory=dict)
     changed_at: Instant | None = None
     wanted: dict[str, Instant] = field(default_factory=dict)

@@ -39,7 +39,7 @@ _MOST_TIMES, _SMALL_BODY = 8, 8 << 20
 
 
 class TooMuchError(Exception):
-    """A body that would take too much memory to read."""
+    """A body that would take too much memory, or time, to read."""
 
 
 class AnsweredNames(NamedTuple):
