@@ -17,7 +17,7 @@ offset yet, and so nobody is asked whose queues may be new. Who is asked when is
 lists and routes of the round are there: ``memory.GroupMemory.may_ask``, ``asked_clients``. A client
 is asked one question at a time, whatever the number of its groups and brokers.
 
-No server is trusted. What it names is bounded (``shares.py``, ``names.py``), what it sends is
+No server is trusted. What it names is bounded (``turns.Shares``, ``names.py``), what it sends is
 read for a part of the round's time, and the round ends when its time is over; what is left out of
 it is a line, too.
 """

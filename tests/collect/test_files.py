@@ -165,7 +165,7 @@ _GROUPS = st.builds(
     lists=st.dictionaries(
         _NAMES, st.dictionaries(_NAMES, st.builds(ConnectionsOfId, _TIMES, _TIMES))
     ),
-    since=st.dictionaries(_NAMES, _TIMES),
+    first_seen=st.dictionaries(_NAMES, _TIMES),
     changed_at=st.none() | _TIMES,
     wanted=st.dictionaries(_NAMES, _TIMES),
     refreshed_at=st.none() | _TIMES,
