@@ -113,7 +113,7 @@ class GroupMemory:
 
 
 @dataclass
-class ListedMembers:
+class GroupMembers:
     """The members of a group, as the brokers have reported them in this round."""
 
     group: str
