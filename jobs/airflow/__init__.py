@@ -169,9 +169,9 @@ def rebalance_audit_dag(
         "gate": Param(gate, enum=["fail", "skip", "pass"], description="where it is closed"),
         "fail_on": Param(fail_on, type="string", pattern=_SOME_GATES),
     }
-    for each in params.values():
+    for param in params.values():
         # Airflow's error about a default does not say which.
-        each.resolve()
+        param.resolve()
     dag_arguments["default_args"] = default_args | (dag_arguments.get("default_args") or {})
     dag_arguments["params"] = params | (dag_arguments.get("params") or {})
     asset = Asset(f"{dag_id}_reports")
@@ -192,20 +192,13 @@ def rebalance_audit_dag(
         )
 
     with DAG(dag_id, **{**advised, **dag_arguments}) as dag:
-        audited = submit(
-            "audit",
-            ["--snapshots", snapshots_of_date, *of_date, _KNOWN_ISSUES],
-            reads=snapshots,
-            writes=reports,
-        )
+        arguments = ["--dumps", dumps_of_date, "--snapshots", snapshots_of_date]
+        ingested = submit("ingest", arguments, reads=dumps, writes=snapshots)
+        arguments = ["--snapshots", snapshots_of_date, *of_date, _KNOWN_ISSUES]
+        audited = submit("audit", arguments, reads=snapshots, writes=reports)
         chain(
             wait_for_dumps(dumps_of_date),
-            submit(
-                "ingest",
-                ["--dumps", dumps_of_date, "--snapshots", snapshots_of_date],
-                reads=dumps,
-                writes=snapshots,
-            ),
+            ingested,
             audited,
             submit("report", of_date, reads=reports, writes=None),
             submit("alert", [*of_date, _WEBHOOK], reads=reports, writes=None),
@@ -239,11 +232,7 @@ class SubmitOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow live
                 f"there is no connection {self._conn_id!r}: make it, of the type Spark, or name "
                 "another one: rebalance_audit_dag(..., spark={'conn_id': ...})"
             ) from None
-        self.application_args: list[str] = [
-            application_argument
-            for application_argument in self.application_args or ()
-            if application_argument
-        ]
+        self.application_args: list[str] = list(filter(None, self.application_args or ()))
         with TemporaryDirectory(prefix="rebalance-audit-") as folder:
             ours = str(zip_packages(Path(folder)))
             self.py_files: str = f"{self.py_files},{ours}" if self.py_files else ours
@@ -260,9 +249,9 @@ def zip_packages(folder: Path) -> Path:
     roots = {"rebalance_audit": _PACKAGE, "rebalance_core": _PACKAGE.parent / "rebalance_core"}
     with ZipFile(path, "w") as file:
         for name, root in roots.items():
-            for each in sorted(root.rglob("*")):
-                if "__pycache__" not in each.parts:
-                    file.write(each, name / each.relative_to(root))
+            for path_of_file in sorted(root.rglob("*")):
+                if "__pycache__" not in path_of_file.parts:
+                    file.write(path_of_file, name / path_of_file.relative_to(root))
     return path
 
 
@@ -276,7 +265,11 @@ def wait_for_dumps(folder: str) -> bool:
     """True if the folder of a date has dumps, and nothing was written into it for ``SETTLED``."""
     log = logging.getLogger(__name__)
     root = ObjectStoragePath(folder)
-    files = [file for file in _files_below(root) if _is_read(file, root.path)]
+    try:
+        found = root.fs.find(root.path)
+    except FileNotFoundError:
+        found = []
+    files = [file for file in found if _is_read(file, root.path)]
     if not files:
         log.info("there are no dumps in %s yet", folder)
         return False
@@ -289,13 +282,6 @@ def wait_for_dumps(folder: str) -> bool:
     log.info("%d files in %s, the last one of %s", len(files), folder, last)
     is_settled: bool = datetime.now(UTC) - last >= SETTLED
     return is_settled
-
-
-def _files_below(root: ObjectStoragePath) -> list[str]:
-    try:
-        return list(root.fs.find(root.path))
-    except FileNotFoundError:
-        return []
 
 
 def _is_read(file: str, folder: str) -> bool:
@@ -328,7 +314,7 @@ def judge(verdict: dict[str, Any], mode: str, fail_on: str) -> None:
     """Raises AirflowFailException or AirflowSkipException, by the mode, where anything of
     ``fail_on`` closes the gate.
     """
-    counts = {each: verdict["counts"][each] for each in map(str.strip, fail_on.split(","))}
+    counts = {gate: verdict["counts"][gate] for gate in map(str.strip, fail_on.split(","))}
     message = "the run of {date} is {state}: {sentence}".format_map(verdict) + f" {counts}"
     if any(counts.values()) and mode != "pass":
         raise {"fail": AirflowFailException, "skip": AirflowSkipException}[mode](message)
@@ -356,10 +342,9 @@ def in_order(reports: str, verdict: dict[str, Any]) -> None:
 def _pointers(reports: str) -> dict[str, ObjectStoragePath]:
     """The pointer to the run that counts of each date: see ``storage/publication.py``."""
     files = (ObjectStoragePath(reports) / "_published").iterdir()
-    named = (file for file in files if file.name.startswith("dt="))
     # Of a date the one with the highest number is the last.
-    in_order = sorted(named, key=lambda each: each.name)
-    return {each.name.removeprefix("dt=").split(".")[0]: each for each in in_order}
+    named = sorted((file.name, file) for file in files if file.name.startswith("dt="))
+    return {name.removeprefix("dt=").split(".")[0]: file for name, file in named}
 
 
 def _read(pointer: ObjectStoragePath) -> dict[str, Any]:
@@ -375,7 +360,6 @@ def _read(pointer: ObjectStoragePath) -> dict[str, Any]:
             raise ValueError("its digest is another than that of its text")
         values["summary"]["verdict"]["sentence"]
     except (ValueError, TypeError, KeyError) as error:
-        raise AirflowFailException(
-            f"{pointer} cannot be read ({error}): audit the date again"
-        ) from error
+        what = f"{pointer} cannot be read ({error}): audit the date again"
+        raise AirflowFailException(what) from error
     return values

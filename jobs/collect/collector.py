@@ -187,7 +187,7 @@ async def collect(
 
 
 async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Say) -> None:
-    done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
+    done = await asyncio.gather(*map(Collector.collect, collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
     unknown: list[str] = []
     for collector, written in zip(collectors, done, strict=True):
@@ -203,9 +203,9 @@ async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Sa
             )
     if unknown:
         raise SettingsError("; ".join(dict.fromkeys(unknown)))
-    failed = [each for each in done if isinstance(each, BaseException)]
-    if len(failed) > 1 and all(isinstance(each, AuditError) for each in failed):
-        raise CollectError("\n".join(str(each) for each in failed))
+    failed = [error for error in done if isinstance(error, BaseException)]
+    if len(failed) > 1 and all(isinstance(error, AuditError) for error in failed):
+        raise CollectError("\n".join(map(str, failed)))
     if failed:
         raise failed[0]
 

@@ -78,7 +78,7 @@ class RoundLines:
 
         ``name``: the cluster's name where no broker shows it; it may be empty.
         """
-        others = name or next((each.cluster for each in self._brokers.values()), "unknown")
+        others = name or next((broker.cluster for broker in self._brokers.values()), "unknown")
         for (address, what), number in sorted(self._left_out.items()):
             broker = self._brokers.get(address)
             cluster = broker.cluster if broker else others
@@ -122,19 +122,16 @@ class RoundLines:
 
     def _note_trouble(self, answer: Answer, who: Mapping[str, Any]) -> None:
         """Keeps who did not answer, of whom; of an address that was given up that alone."""
-        server = self.name_of(answer.address)
-        remark = answer.remark or "no remark"
+        server, remark = self.name_of(answer.address), answer.remark or "no remark"
         if answer.code == _NO_PERMISSION or _ACL in remark:
             self.refusing.setdefault(answer.address, f"{server} answers: {remark}")
-        elif answer.address in self._client.given_up or len(self.troubles) >= _MOST_TROUBLES:
-            return
-        else:
+        elif answer.address not in self._client.given_up and len(self.troubles) < _MOST_TROUBLES:
             names = {"group": "consumer_group", "member": "client_id", "topic": "topic"}
-            whom = [f"{word} {who[name]}" for word, name in names.items() if name in who]
+            whom = ", ".join(f"{word} {who[name]}" for word, name in names.items() if name in who)
             # The server is named already.
             remark = remark.removeprefix(f"{answer.address}: ")
             error = remark if answer.code < OK else f"error {answer.code}: {remark}"
-            self.troubles.append(": ".join([server, *([", ".join(whom)] if whom else []), error]))
+            self.troubles.append(": ".join(filter(None, [server, whom, error])))
 
 
 def answered_line(about: Mapping[str, Any], answer: Answer) -> dict[str, Any]:

@@ -6,12 +6,12 @@ topics nowhere: both are asked for another hour. It is kept beside the dumps, so
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import TypeAdapter
 
 from ..declared.instants import SECOND, Instant
 
@@ -59,29 +59,20 @@ def connections_of(addresses: Sequence[str]) -> ConnectionsOfId:
     return ConnectionsOfId(len(addresses), crc32(repr(sorted(addresses)).encode()))
 
 
-def _of_connections(lists: Any) -> Any:
-    """The lists without those of versions before, which are digests: the rest is still true."""
-    if not isinstance(lists, Mapping):
-        return lists
-    return {place: listed for place, listed in lists.items() if not isinstance(listed, str)}
-
-
 @dataclass
 class GroupMemory:
     """The memory of a group.
 
-    ``lists``: by broker name and id the connections of the last list. ``since``: the members, with
-    when each was seen first over the connections that it has. ``changed_at``: when the members, or
-    the route of a topic, changed last. ``wanted``: the members whose running info is to be had,
+    ``lists``: by broker name and id the connections of the last list. ``first_seen``: the members,
+    with when each was seen first over the connections that it has. ``changed_at``: when the
+    members, or the route of a topic, changed last. ``wanted``: whose running info is to be had,
     with since when. ``refreshed_at``: when the running infos of all were wanted last without a
     change. ``giver``: the address of the broker that named the group first.
     """
 
     seen_at: Instant = 0
-    lists: Annotated[dict[str, dict[str, ConnectionsOfId]], BeforeValidator(_of_connections)] = (
-        field(default_factory=dict)
-    )
-    since: dict[str, Instant] = field(default_factory=dict)
+    lists: dict[str, dict[str, ConnectionsOfId]] = field(default_factory=dict)
+    first_seen: dict[str, Instant] = field(default_factory=dict)
     changed_at: Instant | None = None
     wanted: dict[str, Instant] = field(default_factory=dict)
     refreshed_at: Instant | None = None
@@ -96,18 +87,18 @@ class GroupMemory:
         >>> group, one = GroupMemory(), connections_of(["10.0.0.1:1"])
         >>> group.take_list("a/0", {"c": one}, 5), group.take_list("a/0", {"c": one}, 6)
         (True, False)
-        >>> group.take_list("a/0", {"c": connections_of(["10.0.0.1:2"])}, 7), group.since
+        >>> group.take_list("a/0", {"c": connections_of(["10.0.0.1:2"])}, 7), group.first_seen
         (False, {'c': 7})
         """
         before = self.lists.get(place)
         self.lists[place] = listed
         has_changed = before is not None and before.keys() != listed.keys()
         for client_id, connections in listed.items():
-            known = self.since.setdefault(client_id, now) < now
+            known = self.first_seen.setdefault(client_id, now) < now
             was = (before or {}).get(client_id)
             has_changed |= not known or (was is not None and was.number != connections.number)
             if was not in (None, connections):
-                self.since[client_id] = now
+                self.first_seen[client_id] = now
         return has_changed
 
     def may_ask(self, client_id: str, now: Instant, settle: Instant) -> bool:
@@ -115,14 +106,14 @@ class GroupMemory:
 
         A group that changes again and again never settles: who is wanted for long is asked there.
         """
-        if abs(now - self.since[client_id]) < settle:
+        if abs(now - self.first_seen[client_id]) < settle:
             return False
         is_settled = self.changed_at is None or abs(now - self.changed_at) >= settle
         return is_settled or now - self.wanted[client_id] >= _PATIENCE
 
 
 @dataclass
-class ListedMembers:
+class GroupMembers:
     """The members of a group, as the brokers have reported them in this round."""
 
     group: str
@@ -170,21 +161,22 @@ class Memory:
         # A broker that claims the address of a known one comes after it, and is not asked.
         brokers = sorted(given, key=lambda broker: broker not in self.brokers)
         given_now = {broker[:3] for broker in brokers} | {broker.address for broker in brokers}
-        retain(self.brokers, lambda each, _: given_now.isdisjoint((each[:3], each.address)))
+        retain(self.brokers, lambda known, _: given_now.isdisjoint((known[:3], known.address)))
         self.brokers |= dict.fromkeys(brokers, now)
 
     def forget(self, now: Instant) -> None:
         """Drops what was not seen for an hour, and lists of brokers that are not there any more."""
-        since = now - KEPT
-        for times in (self.brokers, self.topics, self.refused, self.answered):
-            retain(times, lambda _, seen_at: seen_at >= since)
-        retain(self.groups, lambda _, group: group.seen_at >= since)
+        least = now - KEPT
+        for remembered in (self.brokers, self.topics, self.refused, self.answered):
+            retain(remembered, lambda _, seen_at: seen_at >= least)
+        retain(self.groups, lambda _, group: group.seen_at >= least)
         places = {broker.place for broker in self.brokers}
         for group in self.groups.values():
             retain(group.lists, lambda place, _: place in places)
             listed = set().union(*group.lists.values())
-            group.since = {each: at for each, at in group.since.items() if each in listed}
-            group.wanted = {each: at for each, at in group.wanted.items() if each in listed}
+            for times in (group.first_seen, group.wanted):
+                for client_id in times.keys() - listed:
+                    del times[client_id]
 
     def to_json(self) -> str:
         """The memory as one line of JSON; ``from_json`` reads it."""

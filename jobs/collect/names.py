@@ -39,7 +39,7 @@ _MOST_TIMES, _SMALL_BODY = 8, 8 << 20
 
 
 class TooMuchError(Exception):
-    """A body that would take too much memory to read."""
+    """A body that would take too much memory, or time, to read."""
 
 
 class AnsweredNames(NamedTuple):
@@ -119,15 +119,15 @@ def listed_in(answer: Answer) -> GroupList:
     """The members that a ``ConsumerConnection`` lists; empty where nobody is online."""
     value = _value(answer)
     listed = sorted(
-        (each["clientId"], str(each.get("clientAddr")))
-        for each in _inner(value, "connectionSet", list)
-        if isinstance(each, dict) and isinstance(each.get("clientId"), str)
+        (connection["clientId"], str(connection.get("clientAddr")))
+        for connection in _inner(value, "connectionSet", list)
+        if isinstance(connection, dict) and isinstance(connection.get("clientId"), str)
     )
     connections = {
         client_id: connections_of([address for _, address in of_id])
         for client_id, of_id in groupby(listed, key=itemgetter(0))
     }
-    short = {each: of for each, of in connections.items() if len(each) <= _MOST_OF_AN_ID}
+    short = {name: of for name, of in connections.items() if len(name) <= _MOST_OF_AN_ID}
     topics = _named(_inner(value, "subscriptionTable", dict), is_topic)
     return GroupList(short, topics, len(connections) - len(short))
 
@@ -161,7 +161,7 @@ def _texts(name: bytes, answer: Answer) -> list[str]:
     """The different texts of this name in a body, sorted."""
     body = answer.body if answer.is_ok else b""
     _check_room(body, body.count(name) * _VALUE)
-    return [_text(each) for each in sorted(set(re.findall(name + _IS_TEXT, body)))]
+    return list(map(_text, sorted(set(re.findall(name + _IS_TEXT, body)))))
 
 
 def _check_room(body: bytes, room: int) -> None:

@@ -17,7 +17,7 @@ offset yet, and so nobody is asked whose queues may be new. Who is asked when is
 lists and routes of the round are there: ``memory.GroupMemory.may_ask``, ``asked_clients``. A client
 is asked one question at a time, whatever the number of its groups and brokers.
 
-No server is trusted. What it names is bounded (``shares.py``, ``names.py``), what it sends is
+No server is trusted. What it names is bounded (``turns.Shares``, ``names.py``), what it sends is
 read for a part of the round's time, and the round ends when its time is over; what is left out of
 it is a line, too.
 """
@@ -39,7 +39,7 @@ from .client import CLIENT_SILENT, NO_ANSWER, NOT_REACHED, OK, Answer, RemotingC
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
 from .frames import ACCESS_KEY, SECRET_KEY
 from .lines import RoundLines, Write
-from .memory import ListedBroker, ListedMembers, Memory, retain
+from .memory import GroupMembers, ListedBroker, Memory, retain
 from .names import AnsweredNames, BrokerList, GroupList
 from .questions import EARLY, LATER, Request, RequestCode
 from .turns import NOT_SUPPORTED, Shares, Then, Turns
@@ -56,7 +56,7 @@ _NOT_ONLINE = 206
 class _Asking(NamedTuple):
     """A member that is asked at one of the brokers, or at each; the last one comes first."""
 
-    members: ListedMembers
+    members: GroupMembers
     brokers: deque[ListedBroker]
     of_each: bool
 
@@ -93,7 +93,7 @@ class Round:
         self._groups: Shares[_AskedGroup] = Shares(options.most_groups)
         self._topics: Shares[tuple[str, str]] = Shares(options.most_topics)
         self._ids: Shares[tuple[str, str, str]] = Shares(options.most_members)
-        self._members: dict[_AskedGroup, ListedMembers] = {}
+        self._members: dict[_AskedGroup, GroupMembers] = {}
         #: The groups of each topic in its cluster; and the topics whose route is not what it was,
         #: with when that was seen.
         self._groups_of: defaultdict[tuple[str, str], set[_AskedGroup]] = defaultdict(set)
@@ -296,14 +296,14 @@ class Round:
         cluster, group = key
         return self._target.takes_group(group) and self._groups.add(key, (cluster, giver))
 
-    def _members_of(self, key: _AskedGroup) -> ListedMembers:
+    def _members_of(self, key: _AskedGroup) -> GroupMembers:
         if key not in self._members:
             memory = self._memory.group(*key)
             if key[1] in self._target.named_groups:
                 memory.seen_at = self._snapshot_time
             refresh, before = self._options.running_infos_seconds * SECOND, memory.refreshed_at
             is_due = before is None or self._snapshot_time - before >= refresh
-            self._members[key] = ListedMembers(key[1], memory, is_due)
+            self._members[key] = GroupMembers(key[1], memory, is_due)
         return self._members[key]
 
     def _put_rest(self, broker: ListedBroker, key: _AskedGroup) -> None:

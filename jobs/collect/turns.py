@@ -202,8 +202,8 @@ class Turns:
             order = (LATER, EARLY, LAST) if server.infos else order[::-1]
         for urgency in order:
             jobs = server.jobs[urgency]
-            for _, walk, put in (each for each in server.walks if each[0] == urgency):
-                while not jobs and (name := next(walk)) is not None:
+            for of, walk, put in server.walks:
+                while of == urgency and not jobs and (name := next(walk)) is not None:
                     put(name)
             if jobs:
                 return heappop(jobs)
@@ -250,15 +250,13 @@ class Turns:
         async with self._reading.taken(server.read_seconds) if is_long else nullcontext():
             most = self._options.longest_seconds * _SHARE_OF_READING
             is_too_late = is_long and self._is_over()
-            if answer.body and (server.read_seconds > most or is_too_late):
-                what = f"answers that were not read within {most:g} s"
-                self._lines.leave_out(answer.address, what)
-                return None
-            if not is_long:
-                return _timed(server, read, answer)
-            loop = asyncio.get_running_loop()
             try:
-                return await loop.run_in_executor(self._lines.worker, _timed, server, read, answer)
+                if answer.body and (server.read_seconds > most or is_too_late):
+                    raise names.TooMuchError(f"answers that were not read within {most:g} s")
+                if not is_long:
+                    return _timed(server, read, answer)
+                loop, worker = asyncio.get_running_loop(), self._lines.worker
+                return await loop.run_in_executor(worker, _timed, server, read, answer)
             except names.TooMuchError as error:
                 self._lines.leave_out(answer.address, str(error))
                 return None
@@ -341,14 +339,14 @@ class Shares(Generic[Name]):
         """
         places: Counter[Giver] = Counter()
         while True:
-            left = [
+            left = (
                 giver
                 for giver, names in self.given.items()
                 if places[giver] < len(names) and cluster in (None, giver[0])
-            ]
-            if not left:
+            )
+            giver = min(left, key=places.__getitem__, default=None)
+            if giver is None:
                 yield None
-                continue
-            giver = min(left, key=places.__getitem__)
-            places[giver] += 1
-            yield self.given[giver][places[giver] - 1]
+            else:
+                places[giver] += 1
+                yield self.given[giver][places[giver] - 1]

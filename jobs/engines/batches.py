@@ -62,20 +62,19 @@ def in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
 
 def contents_step(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
     """Rows of a path and the bytes of its file -> the pieces of the slices."""
-    by_path = grouped((_place(each.path)[1], each) for each in slices)
+    by_path = grouped((_place(slice_.path)[1], slice_) for slice_ in slices)
 
     def opened(batches: Batches) -> Iterator[Opened]:
         for batch in batches:
             paths: list[Any] = batch.column("path").to_pylist()
             for path, content in zip(paths, batch.column("content"), strict=True):
                 authority, place = _place(path)
-                slice_ = next(
-                    each for each in by_path[place] if _place(each.path)[0] in ("", authority)
-                )
+                known = ("", authority)
+                slice_ = next(it for it in by_path[place] if _place(it.path)[0] in known)
                 yield slice_, content.as_buffer()
 
     def read_files(batches: Batches) -> Batches:
-        return in_worker(_rows(step(opened(batches))))
+        return _rows(step(opened(batches)))
 
     return read_files
 
@@ -107,7 +106,7 @@ def task_numbers_step(
                 yield slice_, None if slice_.size else pa.py_buffer(b"")
 
     def read_slices(batches: Batches) -> Batches:
-        return in_worker(_rows(step(opened(batches))))
+        return _rows(step(opened(batches)))
 
     return read_slices
 
@@ -125,15 +124,14 @@ def unpacking_step(table: str) -> Callable[[Batches], Batches]:
 
 def rows_step(name: str, step: RowStep) -> Callable[[Batches], Batches]:
     """Rows of a table -> pieces."""
-    return _named(lambda batches: in_worker(_rows(step(name, batches))), f"fold_{name}")
+    return _named(lambda batches: _rows(step(name, batches)), f"fold_{name}")
 
 
 def shards_step(step: ShardStep) -> Callable[[Batches], Batches]:
     """Pieces, those of a shard next to each other -> what each shard becomes."""
 
     def run(batches: Batches) -> Batches:
-        shards = groupby(_pieces(batches), attrgetter("shard"))
-        return in_worker(_rows(chain.from_iterable(step(list(each)) for _, each in shards)))
+        return _rows(chain.from_iterable(map(step, _shards(batches))))
 
     return _named(run, getattr(step, "__name__", type(step).__name__))
 
@@ -152,24 +150,23 @@ def situations_step(work: Work) -> Callable[[Batches], Batches]:
 
     def found(pieces: Sequence[Piece]) -> Iterator[dict[str, Any]]:
         shard, groups = pieces[0].shard, work.find_groups(pieces)
-        every = map(work.to_row, work.situations(groups))
+        made = map(work.to_row, work.situations(groups))
         rows: Iterator[dict[str, Any]]
-        rows = (dict(zip(SITUATION.names, each, strict=True)) for each in every)
+        rows = (dict(zip(SITUATION.names, row, strict=True)) for row in made)
         few = next(in_parts(rows, _MEMBERS_OF_A_LARGE_SHARD, itemgetter("connections")), [])
         is_large = sum(row["connections"] for row in few) >= _MEMBERS_OF_A_LARGE_SHARD
         yield pack_value(shard, LARGE_GROUPS if is_large else GROUPS, groups)._asdict()
         rows = chain(few, rows)
         del groups, few
-        if not is_large:
+        if is_large:
+            for some in in_parts(rows, _BATCH, _size_of_row):
+                table = pa.Table.from_pylist(some, SITUATION)
+                yield from (piece._asdict() for piece in pack_rows(shard, SPREAD, table))
+        else:
             yield from ({"shard": shard, **row} for row in rows)
-            return
-        for some in in_parts(rows, _BATCH, _size_of_row):
-            table = pa.Table.from_pylist(some, SITUATION)
-            yield from (piece._asdict() for piece in pack_rows(shard, SPREAD, table))
 
     def find_situations(batches: Batches) -> Batches:
-        shards = groupby(_pieces(batches), attrgetter("shard"))
-        rows = chain.from_iterable(found(list(pieces)) for _, pieces in shards)
+        rows = chain.from_iterable(map(found, _shards(batches)))
         return in_worker(
             pa.RecordBatch.from_pylist(some, FOUND) for some in in_parts(rows, _BATCH, _size_of_row)
         )
@@ -194,24 +191,16 @@ def verdicts_step(work: Work) -> Callable[[Batches], Batches]:
 
     def judged(parts: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
         first = next(parts)
-        every = chain([first], parts)
+        batches = chain([first], parts)
         if first.column("kind")[0].as_py() != GROUPS:
-            return _pieces(every)
+            return _pieces(batches)
         groups = unpack_value(first.column("data")[0].as_py())
-        rows = (
-            record_batch.filter(pc.is_null(record_batch.column("data"))) for record_batch in every
-        )
-        return work.judge(groups, (work.verdicts(row) for row in rows if row.num_rows))
+        rows = (batch.filter(pc.is_null(batch.column("data"))) for batch in batches)
+        return work.judge(groups, (work.verdicts(some) for some in rows if some.num_rows))
 
     def judge_groups(batches: Batches) -> Batches:
         shards = groupby(_by_shard(batches), itemgetter(0))
-        return in_worker(
-            _rows(
-                chain.from_iterable(
-                    judged(record_batch for _, record_batch in parts) for _, parts in shards
-                )
-            )
-        )
+        return _rows(chain.from_iterable(judged(map(itemgetter(1), of)) for _, of in shards))
 
     return judge_groups
 
@@ -240,6 +229,11 @@ def _pieces(batches: Batches) -> Iterator[Piece]:
             yield Piece(shard, kind, data.as_py())
 
 
+def _shards(batches: Batches) -> Iterator[list[Piece]]:
+    """The pieces of each shard, which lie next to each other."""
+    return (list(pieces) for _, pieces in groupby(_pieces(batches), attrgetter("shard")))
+
+
 def _rows(pieces: Iterable[Piece]) -> Batches:
-    for piece in pieces:
-        yield pa.RecordBatch.from_pylist([piece._asdict()], schema=PIECES)
+    """The pieces that a task makes, as rows."""
+    return in_worker(pa.RecordBatch.from_pylist([it._asdict()], schema=PIECES) for it in pieces)

@@ -4,7 +4,7 @@ import gc
 import multiprocessing
 import pickle
 import sys
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError
+from . import in_background
 from .engine import InputFile, ShardStep, Slice, SliceStep, Work, in_tasks, tuned
 from .files import list_local_files, no_dumps
 from .pieces import Piece
@@ -74,7 +75,7 @@ class Spool:
 
 
 class LocalEngine(AbstractContextManager["LocalEngine"]):
-    """Runs the steps in this process, or in ``workers`` processes.
+    """Runs the steps in ``workers`` processes, of which this one is one.
 
     ``each`` shows how much of a step is done. What is spilled lies in a temporary folder until the
     engine is closed.
@@ -89,9 +90,12 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         self._workers = workers
         self._closing = ExitStack()
         self._pool: ProcessPoolExecutor | None = None
+        #: Done when the other processes may be given something.
+        self._has_started: Future[object] = Future()
         if workers > 1:
-            self._pool = ProcessPoolExecutor(workers, _started_context(), initializer=gc.freeze)
-            self._closing.callback(self._pool.shutdown, cancel_futures=True)
+            pool = ProcessPoolExecutor(workers - 1, _started_context(), initializer=gc.freeze)
+            self._closing.callback(pool.shutdown, cancel_futures=True)
+            self._pool, self._has_started = pool, in_background(lambda: pool.submit(int).result())
 
     def __exit__(self, *_: object) -> None:
         self._closing.close()
@@ -115,7 +119,10 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
     def map(self, slices: Sequence[Slice], step: SliceStep) -> Spool:
         """The pieces of all slices; each file is opened where it is read."""
         size = sum(slice_.size for slice_ in slices)
-        tasks = in_tasks(self.each(slices, "files"), size, self.shards(size))
+        # What is equal in several tasks is read in each: no more of them than keep all busy.
+        few = max(2 * self._workers, -(-size // _BYTES_OF_A_SHARD))
+        number = self.shards(size) if self._pool is None else few
+        tasks = in_tasks(self.each(slices, "files"), size, number)
         return self._run(partial(_run_closed, step), tasks)
 
     def given(self, pieces: Iterable[Piece]) -> Spool:
@@ -145,22 +152,27 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         """A process takes one shard after the other."""
 
     def _run(self, task: Callable[[Any], Iterator[Piece]], items: Iterable[Any]) -> Spool:
-        if self._pool is None:
-            with tuned():
-                return self._spool(map(task, items))
-        return self._spool(self._in_workers(self._pool, partial(_listed, task), items))
+        with tuned():
+            return self._spool(self._made(task, items))
 
-    def _in_workers(
-        self, pool: ProcessPoolExecutor, task: Callable[[Any], list[Piece]], items: Iterable[Any]
-    ) -> Iterator[list[Piece]]:
-        """Runs the task on the items, in their order; few are under way at a time."""
-        under_way: deque[Future[list[Piece]]] = deque()
+    def _made(
+        self, task: Callable[[Any], Iterator[Piece]], items: Iterable[Any]
+    ) -> Iterator[Iterable[Piece]]:
+        """Yields what the task makes of each item, in any order.
+
+        The other processes, once they are there, have an item each, and one to go on with; the
+        rest is done here.
+        """
+        under_way: list[Future[list[Piece]]] = []
         for item in items:
-            under_way.append(pool.submit(task, item))
-            if len(under_way) > self._workers:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
+            for future in filter(Future.done, [*under_way]):
+                under_way.remove(future)
+                yield future.result()
+            if self._pool and self._has_started.done() and len(under_way) < self._workers:
+                under_way.append(self._pool.submit(_listed, task, item))
+            else:
+                yield task(item)
+        yield from (future.result() for future in under_way)
 
     def _spool(self, made: Iterable[Iterable[Piece]]) -> Spool:
         shards: dict[int, list[Piece]] = defaultdict(list)
@@ -184,7 +196,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 def _started_context() -> BaseContext:
     """The context whose processes are forks of a server that has imported what this process has.
 
-    It imports while this process plans. This one is not forked: Arrow has threads, and what they
+    It imports while this process begins. This one is not forked: Arrow has threads, and what they
     hold would be held for ever.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():  # Windows

@@ -15,7 +15,7 @@ def _leave_archives_out() -> None:
     Each task reads the directory of an archive again, once for every package in it that was
     imported (``importlib.invalidate_caches`` in pyspark/worker_util.py).
     """
-    installed = [each for each in sys.path if not each.endswith(".zip")]
+    installed = [place for place in sys.path if not place.endswith(".zip")]
     if PathFinder.find_spec("pyspark", installed):
         sys.path[:] = installed
         sys.path_importer_cache.clear()

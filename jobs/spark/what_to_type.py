@@ -75,15 +75,14 @@ def _parts(came: Misfits, fits: Fits) -> tuple[list[str], list[str]]:
     near = _near(came, free, types, fits)
     parts, notes = [], []
     for field in came.table.schema:
-        ours = field.name
-        is_there = ours in came.theirs and ours not in came.missing
+        ours, expected = field.name, type_name(field.type)
+        if ours in came.wrong:
+            theirs = came.theirs[ours]
         # Of what may be missing a name is shown where one is like it: a route without it has none.
-        if (is_there and ours not in came.wrong) or not (
-            is_there or ours in near or ours in came.missing
-        ):
+        elif ours in near or ours in came.missing:
+            theirs = near.get(ours)
+        else:
             continue
-        theirs = came.theirs[ours] if is_there else near.get(ours)
-        expected = type_name(field.type)
         if theirs is None and ours in came.missing:
             parts.append(f'"{ours}": "..."')
         elif theirs is None:
@@ -99,7 +98,7 @@ def _parts(came: Misfits, fits: Fits) -> tuple[list[str], list[str]]:
                 f"{visible(f'{theirs}, which is {types[theirs].simpleString()}')}"
             )
     if any(part.endswith('"..."') for part in parts):
-        left = [name for name in free if name not in near.values()]
+        left = (name for name in free if name not in near.values())
         there = visible(", ".join(f"{name} {types[name].simpleString()}" for name in left))
         notes.append(
             f'"..." is the name of a column, or a column that is made, as F.lit("prod"); '
@@ -178,19 +177,15 @@ def _made(came: T.DataType, expected: Any, x: str, fits: Fits, depth: int = 0) -
     if pa.types.is_struct(expected):
         return _struct_made(came, expected, x, fits, depth)
     if pa.types.is_timestamp(expected):
-        return _time_made(came, x)
+        if isinstance(came, T.IntegralType):
+            return f"timestamp_millis({x})"
+        if isinstance(came, T.FractionalType):
+            return f"timestamp_seconds({x})"
+        # A text of a time without a zone is one of UTC.
+        return f"CAST({x} AS string)" if isinstance(came, T.TimestampNTZType) else None
     is_plain = isinstance(came, T.StringType | T.NumericType | T.BooleanType)
     # What is no number becomes null, which the contract refuses row by row where one must be.
     return f"try_cast({x} AS {type_name(expected)})" if is_plain else None
-
-
-def _time_made(came: T.DataType, x: str) -> str | None:
-    if isinstance(came, T.IntegralType):
-        return f"timestamp_millis({x})"
-    if isinstance(came, T.FractionalType):
-        return f"timestamp_seconds({x})"
-    # A text of a time without a zone is one of UTC.
-    return f"CAST({x} AS string)" if isinstance(came, T.TimestampNTZType) else None
 
 
 def _list_made(came: T.DataType, expected: Any, x: str, fits: Fits, depth: int) -> str | None:
@@ -198,8 +193,8 @@ def _list_made(came: T.DataType, expected: Any, x: str, fits: Fits, depth: int) 
     if isinstance(came, T.StringType):
         if not is_of_topics:
             return f"from_json({x}, '{type_name(expected).replace('timestamp', 'string')}')"
-        forms = (each.format(x=x) for each in (_JSON_OBJECT, _JSON_ARRAY))
-        return f"IF({x} LIKE '{{%', {', '.join(forms)})"
+        forms = f"{_JSON_OBJECT}, {_JSON_ARRAY}".format(x=x)
+        return f"IF({x} LIKE '{{%', {forms})"
     each = f"each{depth}"
     if isinstance(came, T.ArrayType):
         if is_of_topics and isinstance(came.elementType, T.StringType):
@@ -230,21 +225,18 @@ def _struct_made(came: T.DataType, expected: Any, x: str, fits: Fits, depth: int
         return None
     types = {field.name: field.dataType for field in came}
     plain = {_plain(name): name for name in types}
-    of_ours = {name: plain.get(_OF_ROCKETMQ.get(name, ""), "") for name in _names_of(expected)}
-    found = _alike(_names_of(expected), list(types)) | {k: v for k, v in of_ours.items() if v}
+    names = [field.name for field in expected]
+    found = _alike(names, list(types))
+    found |= {name: plain[_OF_ROCKETMQ[name]] for name in names if _OF_ROCKETMQ.get(name) in plain}
     fields = []
     for field in expected:
-        if (theirs := found.get(field.name)) is None:
-            return None
-        path = f"{x}.{quoted(theirs)}"
-        if (made := _made(types[theirs], field.type, path, fits, depth)) is None:
+        theirs = found.get(field.name)
+        path = f"{x}.{quoted(theirs)}" if theirs else ""
+        made = _made(types[theirs], field.type, path, fits, depth) if theirs else None
+        if made is None:
             return None
         fields.append(f"'{field.name}', {made}")
     return f"IF({x} IS NULL, NULL, named_struct({', '.join(fields)}))"
-
-
-def _names_of(struct: Any) -> list[str]:
-    return [field.name for field in struct]
 
 
 # ---------------------------------------------------------------- names that are like ours
@@ -257,8 +249,8 @@ def _plain(name: str) -> str:
 #: A name, some others -> those that it is like, the clearest first.
 _LIKE: Sequence[Callable[[str, Sequence[str]], list[str]]] = (
     lambda name, some: get_close_matches(name, some, 1, 0.8),
-    lambda name, some: [each for each in some if len(each) > 3 and name.endswith(each)],
-    lambda name, some: [each for each in some if len(each) > 3 and name.startswith(each)],
+    lambda name, some: [part for part in some if len(part) > 3 and name.endswith(part)],
+    lambda name, some: [part for part in some if len(part) > 3 and name.startswith(part)],
 )
 
 
@@ -280,7 +272,7 @@ def _alike(
             found[name] = plain.pop(_plain(name))
     for is_alike in _LIKE:
         for name in ours:
-            some = [each for each, of in plain.items() if may_be(name, of)]
+            some = [likely for likely, of in plain.items() if may_be(name, of)]
             if name not in found and (near := is_alike(_plain(name), some)):
                 found[name] = plain.pop(near[0])
     return found

@@ -144,18 +144,6 @@ def test_questions_are_asked_side_by_side_over_one_connection_but_not_too_many()
     assert replay.connections == len(addresses)
 
 
-def test_each_gets_its_own_answer_whatever_the_order() -> None:
-    def name(asked: Frame) -> bytes:
-        return answer_frame(asked.fields["consumerGroup"].encode())
-
-    async def ask(client: RemotingClient, _: Replay) -> list[bytes]:
-        return [answer.body for answer in await many(client, 50)]
-
-    expected = [f"G{number}".encode() for number in range(50)]
-    for manners in (Manners(shuffles=True), Manners(dribbles=True)):
-        assert run(ask, {AT: manners}, {AT: name}, timeout_seconds=20) == expected
-
-
 def test_an_answer_in_the_binary_form_is_read() -> None:
     binary = encode_binary(Frame(206, 1, flag=1, remark="not online"))
 

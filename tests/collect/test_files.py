@@ -157,23 +157,6 @@ def test_a_memory_that_cannot_be_read_is_an_empty_one(tmp_path: Path) -> None:
             assert folder.remembered("x") == Memory()
 
 
-def test_an_earlier_version_s_memory_keeps_its_brokers_groups_and_routes() -> None:
-    """As d696535 wrote it: a digest of each list, and when the running infos were asked."""
-    text = (
-        '{"brokers": [[["C", "a", 0, "h:10911", true], 5]], "groups": [[["C", "G"], {"seen_at": 5,'
-        ' "lists": {"a/0": "0123456789abcdef"}, "infos_at": 4, "changed_at": 3,'
-        ' "unanswered": {"c": 4}, "giver": "h:10911"}]], "topics": [[["C", "T"], 5]],'
-        ' "refused": [], "answered": [["h:10911", 5]], "routes": [[["C", "T", "ns:1"], "d"]]}'
-    )
-    assert Memory.from_json(text) == Memory(
-        brokers={ListedBroker("C", "a", 0, "h:10911", is_master=True): 5},
-        groups={("C", "G"): GroupMemory(seen_at=5, changed_at=3, giver="h:10911")},
-        topics={("C", "T"): 5},
-        answered={"h:10911": 5},
-        routes={("C", "T", "ns:1"): "d"},
-    )
-
-
 _NAMES = st.text(max_size=5)
 _TIMES = st.integers(0, 2**60)
 _GROUPS = st.builds(
@@ -182,7 +165,7 @@ _GROUPS = st.builds(
     lists=st.dictionaries(
         _NAMES, st.dictionaries(_NAMES, st.builds(ConnectionsOfId, _TIMES, _TIMES))
     ),
-    since=st.dictionaries(_NAMES, _TIMES),
+    first_seen=st.dictionaries(_NAMES, _TIMES),
     changed_at=st.none() | _TIMES,
     wanted=st.dictionaries(_NAMES, _TIMES),
     refreshed_at=st.none() | _TIMES,
@@ -202,16 +185,6 @@ _MEMORIES = st.builds(
 @given(_MEMORIES)
 def test_a_memory_comes_back_from_the_disk_as_it_was(memory: Memory) -> None:
     assert Memory.from_json(memory.to_json()) == memory
-
-
-def test_a_text_is_replaced_in_one_step(tmp_path: Path) -> None:
-    path = tmp_path / "a.prom"
-    disk.replace(path, b"one\n")
-    disk.replace(path, b"two\n")
-    assert path.read_text() == "two\n"
-    with pytest.raises(OSError):
-        disk.replace(tmp_path / "nowhere" / "a.prom", b"three\n")
-    assert [each.name for each in tmp_path.iterdir()] == ["a.prom"]
 
 
 def test_the_names_of_new_folders_are_on_the_disk_too(

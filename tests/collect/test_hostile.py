@@ -17,7 +17,7 @@ from threading import get_ident
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jobs.collect import names as reading
@@ -609,6 +609,8 @@ _ANSWERS = st.lists(
 @pytest.mark.long
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from([EVIL, "ns2:9876"]), _ANSWERS)
+@example(EVIL, [answer_frame(body) for body in (b"", b"{", b'"topic":"\\x"', b"\xff", b"[" * 5000)])
+@example("ns2:9876", [answer_frame(b'{"brokerAddrTable":{"a":{"cluster":1}}}')])
 def test_whatever_a_server_answers_every_honest_line_comes(who: str, evil: Sequence[bytes]) -> None:
     cluster = RemoteCluster(brokers={each[0]: {0: each} for each in HONEST})
     cluster.add_group("G", ["x", "y"], ["T"])
@@ -617,6 +619,7 @@ def test_whatever_a_server_answers_every_honest_line_comes(who: str, evil: Seque
     answers = {**cluster.answers(), **{EVIL: answers[EVIL]}, who: answers[EVIL]}
     (lines,), *_ = rounds(answers, options={"timeout_seconds": 2.0}, round_seconds=20.0)
     assert honest_lists(lines)
+    assert all(("body" in line) != ("error_code" in line) for line in lines)
     routes = {
         line["topic"]
         for line in lines

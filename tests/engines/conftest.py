@@ -26,6 +26,8 @@ def local_engine(name: str) -> LocalEngine:
     """One of the local engines, open."""
     workers, most = LOCAL[name]
     engine = LocalEngine(workers)
+    if workers > 1:
+        engine._has_started.result()
     if most is not None:
         engine._most_in_memory = most
     return engine
@@ -42,12 +44,15 @@ def local_engines() -> Iterator[dict[str, LocalEngine]]:
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, local_engines: dict[str, LocalEngine]) -> Iterator[Any]:
+def engine(request: pytest.FixtureRequest, local_engines: dict[str, LocalEngine]) -> Any:
     """An engine."""
-    if request.param in local_engines:
-        yield local_engines[request.param]
-        return
+    return local_engines.get(request.param) or request.getfixturevalue("on_spark")
+
+
+@pytest.fixture
+def on_spark(spark: Any) -> Iterator[Any]:
+    """That of Spark."""
     from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
 
-    with SparkEngine(request.getfixturevalue("spark")) as on_spark:
-        yield on_spark
+    with SparkEngine(spark) as engine:
+        yield engine

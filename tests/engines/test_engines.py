@@ -241,16 +241,13 @@ def summed(pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 
 @pytest.mark.spark
-def test_tasks_follow_what_was_read(spark: Any) -> None:
-    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        most = engine._most_tasks
-        assert (engine.shards(1), engine._tasks) == (1, 1)
-        assert (engine.shards(2 << 20), engine._tasks) == (most, min(2, most))
-        for rows, groups, tasks in ((0, 0, 1), (10_000, 5, 1), (50_000, 5, 2), (9, 10_000, most)):
-            engine.plan_tasks(rows, groups)
-            assert engine._tasks == min(tasks, most)
+def test_tasks_follow_what_was_read(on_spark: Any) -> None:
+    most = on_spark._most_tasks
+    assert (on_spark.shards(1), on_spark._tasks) == (1, 1)
+    assert (on_spark.shards(2 << 20), on_spark._tasks) == (most, min(2, most))
+    for rows, groups, tasks in ((0, 0, 1), (10_000, 5, 1), (50_000, 5, 2), (9, 10_000, most)):
+        on_spark.plan_tasks(rows, groups)
+        assert on_spark._tasks == min(tasks, most)
 
 
 def test_an_engine_has_a_name_and_versions(engine: Any) -> None:
@@ -282,15 +279,12 @@ def test_a_step_fails_with_its_own_error(
 
 
 @pytest.mark.spark
-def test_the_error_of_a_step_is_in_that_of_spark(spark: Any, tmp_path: Path) -> None:
+def test_the_error_of_a_step_is_in_that_of_spark(on_spark: Any, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        frame = engine.map(slices_of(tmp_path, x=LINES), fail_on)
-        with pytest.raises(PySparkException, match="StepError: x"):
-            list(engine.collect(frame))
+    frame = on_spark.map(slices_of(tmp_path, x=LINES), fail_on)
+    with pytest.raises(PySparkException, match="StepError: x"):
+        list(on_spark.collect(frame))
 
 
 @pytest.mark.parametrize("name", [each for each in ENGINES if "spill" in str(each)])
@@ -378,25 +372,19 @@ def test_pieces_are_rows_of_three_columns_and_let_go_with_the_engine(
 
 
 @pytest.mark.spark
-def test_the_situations_of_one_shard_are_spread_over_all_cores(spark: Any) -> None:
-    from jobs.spark.spark_engine import SparkEngine, cores_of  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        pieces = engine.given(pack_value(0, "number", number) for number in range(100))
-        (tasks,) = values(collected(engine, engine.judge_groups(pieces, Squares(0))), "tasks")
-    assert len(tasks) >= cores_of(spark) == 2
+def test_the_situations_of_one_shard_are_spread_over_all_cores(on_spark: Any) -> None:
+    pieces = on_spark.given(pack_value(0, "number", number) for number in range(100))
+    (tasks,) = values(collected(on_spark, on_spark.judge_groups(pieces, Squares(0))), "tasks")
+    assert len(tasks) >= 2
 
 
 @pytest.mark.spark
-def test_the_few_situations_of_a_shard_are_evaluated_beside_it(spark: Any) -> None:
-    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        pieces = engine.given(
-            pack_value(shard, "number", number) for shard in range(3) for number in range(16)
-        )
-        done = engine.judge_groups(pieces, Squares(0))
-        found = collected(engine, done)
+def test_the_few_situations_of_a_shard_are_evaluated_beside_it(on_spark: Any) -> None:
+    pieces = on_spark.given(
+        pack_value(shard, "number", number) for shard in range(3) for number in range(16)
+    )
+    done = on_spark.judge_groups(pieces, Squares(0))
+    found = collected(on_spark, done)
     assert [len(tasks) for tasks in values(found, "tasks")] == [1, 1, 1]
     assert len(values(found, "squares")) == 3
 
@@ -406,34 +394,26 @@ _REMOTE_NAMES = ["two words", "100%", "a%20b", "a#b", "a?b=c", "a+b&c", "{a,b}",
 
 
 @pytest.mark.spark
-def test_spark_hands_over_the_files_of_other_file_systems(spark: Any, tmp_path: Path) -> None:
-    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
-
-    conf = spark.sparkContext._jsc.hadoopConfiguration()
+def test_spark_hands_over_the_files_of_other_file_systems(on_spark: Any, tmp_path: Path) -> None:
+    conf = on_spark.spark.sparkContext._jsc.hadoopConfiguration()
     conf.set("fs.viewfs.mounttable.remote.link./data", f"file:{tmp_path}")
     here = [written(tmp_path, f"{name}.x", name.encode(), name) for name in _REMOTE_NAMES]
     there = [
         each._replace(number=100 + each.number, path=f"viewfs://remote/data/{each.what}.x")
         for each in here
     ]
-    with SparkEngine(spark) as engine:
-        engine.shards(1 << 20)
-        found = collected(engine, engine.map([*here, *there], was_handed))
+    on_spark.shards(1 << 20)
+    found = collected(on_spark, on_spark.map([*here, *there], was_handed))
     assert values(found, "handed") == sorted(
         (each.number, None if each in here else each.what.encode()) for each in [*here, *there]
     )
 
 
 @pytest.mark.spark
-def test_a_large_file_that_spark_alone_can_open_is_refused(spark: Any, tmp_path: Path) -> None:
-    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
-
+def test_a_large_file_that_spark_alone_can_open_is_refused(on_spark: Any) -> None:
     large = Slice(0, "x", "viewfs://remote/data/x", 257 << 20)
-    with (
-        SparkEngine(spark) as engine,
-        pytest.raises(InputError, match=r"has 269,484,032 bytes.* Split the file$") as error,
-    ):
-        engine.map([large], was_handed)
+    with pytest.raises(InputError, match=r"has 269,484,032 bytes.* Split the file$") as error:
+        on_spark.map([large], was_handed)
     # Arrow names every place where it looked for Hadoop's library.
     assert len(str(error.value)) < 1000
 
@@ -453,13 +433,10 @@ def test_tasks_have_all_slices_in_their_order_and_about_equally_much(
 
 
 @pytest.mark.spark
-def test_files_that_follow_each_other_are_opened_by_one_task(spark: Any, tmp_path: Path) -> None:
-    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
-
+def test_files_that_follow_each_other_are_opened_by_one_task(on_spark: Any, tmp_path: Path) -> None:
     slices = [written(tmp_path, f"{size}", b"x" * size, "x") for size in (1, 2, 30, 40)]
-    with SparkEngine(spark) as engine:
-        engine.shards(2 << 20)
-        found = collected(engine, engine.map(slices, in_which_task))
+    on_spark.shards(2 << 20)
+    found = collected(on_spark, on_spark.map(slices, in_which_task))
     by_task: dict[int, list[int]] = {}
     for task, size in values(found, "task"):
         by_task.setdefault(task, []).append(size)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.fleet import (
@@ -83,6 +84,7 @@ def assert_found(reports: PublishedReports, truth: Truth) -> None:
     assert {row["coverage"] for row in reports.rows("group_health")} == {"AUDITED"}
 
 
+@pytest.mark.house
 def test_all_faults_of_a_fleet_are_found_on_both_engines_and_nothing_else(
     spark: SparkSession, tmp_path: Path
 ) -> None:
