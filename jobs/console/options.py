@@ -147,6 +147,7 @@ example: check 451f726011011044 --namesrv 10.0.0.1:9876
     --format {text,json} [text]  json: the answer about each finding
     --reports --date --language --settings --set --quiet""",
     "show": """print a published table, or what is known of a group or a client
+With a table, --help has what a row of it is, and each of its columns.
 example: show orphaned_queues --reports out/reports --group G_ORDER
     TABLE  a table such as orphaned_queues, or summary; default: lists the tables; with --group its
             problems and topics, with --client its groups

@@ -154,8 +154,8 @@ def _markdown(value: Any) -> Any:
 def _code(text: str) -> Markup:
     r"""A text as a code span, whatever backquotes it has; a bar would end the cell of a table.
 
-    >>> print(_code("G|1"), _code("a`b"))
-    `G\|1` ``a`b``
+    >>> print(_code("G|1"), _code("a``b`c"), _code("`a"), _code("a`"))
+    `G\|1` ```a``b`c``` `` `a `` `` a` ``
     """
     shown = visible(text).replace("|", r"\|")
     longest = max((len(run) for run in re.findall("`+", shown)), default=0)

@@ -8,23 +8,26 @@ pictures. Problems are grouped by their main cause, for what repairs one group r
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property
 from operator import itemgetter
-from typing import NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any, NamedTuple
 
 from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 
 from ..config.choices import INCOMPLETE
 from ..declared.coverage import was_audited
-from ..declared.instants import FOLLOW_TIME
 from ..declared.kinds import INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
-from ..languages.translated_rows import TEXTS, with_texts
-from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
+from ..languages.translated_rows import with_texts
+from ..reports.problems import (
+    PassedProblems,
+    Problem,
+    Standing,
+    heads_of,
+    passed_by_event,
+    read_problems,
+    remedies_of,
+)
 from ..reports.run_findings import (
     LeadingEvent,
     PlaceFinding,
@@ -41,8 +44,6 @@ from ..verdict.verdict import RunVerdict, read_verdict
 from .night import NightPicture, read_night
 from .pictures import DRAWN, Pictures, ShownRow, ShownRows, pictures_of, ranges
 
-#: An event explains what begins so soon after it.
-_FOLLOWED = timedelta(microseconds=FOLLOW_TIME)
 #: The most rows in the lists of the page; the tables have them all.
 MOST_LISTED = 50
 #: The most faulty topics with a card; what passed and the like has ``MOST_LISTED``.
@@ -129,13 +130,6 @@ class KindSection:
         """The same without the names, which each card would say again; of one card nothing."""
         remedies = (problem.remedy for problem in self.problems if problem.remedy)
         return in_general(next(remedies)) if self.remedy and len(self.cards) > 1 else ""
-
-
-class PassedProblems(NamedTuple):
-    """Problems that passed by themselves with one event; ``headline`` "" where there is none."""
-
-    headline: str
-    problems: tuple[Problem, ...]
 
 
 class NamedGroups(NamedTuple):
@@ -312,7 +306,9 @@ def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> 
         verdict=read_verdict(tables),
         problems=problems,
         cards=_cards(tables, there, top, {row["cluster"] for row in health}),
-        passed=_passed(tables, [problem for problem in problems if problem.standing == "PASSED"]),
+        passed=passed_by_event(
+            tables, [problem for problem in problems if problem.standing == "PASSED"]
+        ),
         former=_rows_of_places(tables, "former_findings", ("status", "kind", "severity")),
         unreadable=_rows_of_places(tables, "unreadable_queues", ()),
         health=health,
@@ -381,33 +377,6 @@ def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     return in_order[: max(top, len(first))] if top else []
 
 
-_EVENT = ("event_id", "begins", "ends", "last_seen", "headline", "groups_touched", TEXTS)
-
-
-def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[PassedProblems, ...]:
-    """The problems by the event that touched most groups, of those with which they began."""
-    ids: set[str | None] = set().union(*(each.event_ids for each in problems))
-    rows = tables.read("events", _EVENT)
-    rows = rows.filter(pc.is_in(rows["event_id"], pa.array(ids, pa.string())))
-    events = sorted(rows.to_pylist(), key=lambda row: (-row["groups_touched"], row["begins"]))
-
-    def number(problem: Problem) -> int:
-        # An event that happens to a subject again has its id again.
-        found = (
-            number
-            for number, row in enumerate(events)
-            if row["event_id"] in problem.event_ids
-            and row["begins"] <= problem.last_seen
-            and problem.first_seen <= (row["ends"] or row["last_seen"]) + _FOLLOWED
-        )
-        return next(found, len(events))
-
-    heads = heads_of(problems)
-    by_event = grouped((number(each), each) for each in problems if heads[each.place] is each)
-    headlines = [*(with_texts(row)["headline"] for row in events), ""]
-    return tuple(PassedProblems(headlines[of], tuple(by_event[of])) for of in sorted(by_event))
-
-
 # ---------------------------------------------------------------- the other sections
 
 
@@ -459,19 +428,18 @@ def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...
         }
         for group, topics in by_group.items()
     ]
-    return tuple(
-        sorted(
-            health,
-            key=lambda row: (
-                ranks.get(row["group"], len(problems)),
-                -("", *SEVERITIES).index(row["severity"]),
-                -row["left_out"],
-                -(row["orphan_minutes"] + row["duplicate_minutes"]),
-                row["completeness"],
-                row["group"],
-            ),
+
+    def rank(row: ShownRow) -> tuple[Any, ...]:
+        return (
+            ranks.get(row["group"], len(problems)),
+            -("", *SEVERITIES).index(row["severity"]),
+            -row["left_out"],
+            -(row["orphan_minutes"] + row["duplicate_minutes"]),
+            row["completeness"],
+            row["group"],
         )
-    )
+
+    return tuple(sorted(health, key=rank))
 
 
 def _clients(tables: PublishedTables, health: ShownRows) -> dict[tuple[str, ...], str]:

@@ -6,9 +6,12 @@ so that no two can disagree. ``judge/result/topic_problem.py`` has judged it; he
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.english import MOST_NAMES, count, list_of, within
 from rebalance_core.grouping import grouped
@@ -16,7 +19,8 @@ from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import Text
 
 from ..declared import kinds
-from ..languages.translated_rows import with_texts
+from ..declared.instants import FOLLOW_TIME
+from ..languages.translated_rows import TEXTS, with_texts
 from ..schemas import PROBLEMS
 from ..texts.shown import day_and_time, visible
 from ..texts.waiting import NOTHING, WaitingMessages
@@ -332,3 +336,42 @@ def _for_each(remedy: str, problems: Sequence[Problem]) -> str:
     if slot is None or not names:  # texts of another version
         return remedy
     return Text("for each of: {names}: {remedy}", names=list_of(names, _MOST_NAMED), remedy=remedy)
+
+
+# ---------------------------------------------------------------- what passed
+
+#: An event explains what begins so soon after it.
+_FOLLOWED = timedelta(microseconds=FOLLOW_TIME)
+_EVENT = ("event_id", "begins", "ends", "last_seen", "headline", "groups_touched", TEXTS)
+
+
+class PassedProblems(NamedTuple):
+    """Problems that passed by themselves with one event; ``headline`` "" where there is none."""
+
+    headline: str
+    problems: tuple[Problem, ...]
+
+
+def passed_by_event(tables: Tables, problems: Iterable[Problem]) -> tuple[PassedProblems, ...]:
+    """The problems that passed, by the event that touched most groups of those that began them."""
+    problems = [problem for problem in problems if problem.standing == "PASSED"]
+    ids: set[str | None] = set().union(*(each.event_ids for each in problems))
+    rows = tables.read("events", _EVENT)
+    rows = rows.filter(pc.is_in(rows["event_id"], pa.array(ids, pa.string())))
+    events = sorted(rows.to_pylist(), key=lambda row: (-row["groups_touched"], row["begins"]))
+
+    def number(problem: Problem) -> int:
+        # An event that happens to a subject again has its id again.
+        found = (
+            number
+            for number, row in enumerate(events)
+            if row["event_id"] in problem.event_ids
+            and row["begins"] <= problem.last_seen
+            and problem.first_seen <= (row["ends"] or row["last_seen"]) + _FOLLOWED
+        )
+        return next(found, len(events))
+
+    heads = heads_of(problems)
+    by_event = grouped((number(each), each) for each in problems if heads[each.place] is each)
+    headlines = [*(with_texts(row)["headline"] for row in events), ""]
+    return tuple(PassedProblems(headlines[of], tuple(by_event[of])) for of in sorted(by_event))

@@ -173,17 +173,11 @@ LATER = "2026-11-21"
 @pytest.mark.parametrize(
     ("first", "settings_then", "said"),
     [
-        # Nobody took the message; it was a known issue; it was less severe, as was the destination.
+        # Nobody took the message; it was less severe.
         ({}, None, "open for 2 nights, first sent now"),
-        ({"known_issue": "OPS-1"}, "", "open for 2 nights, first sent now"),
         ({"severity": "WARNING"}, "", "open for 2 nights, sent as WARNING before"),
-        (
-            {"severity": "WARNING"},
-            '[alerts]\nseverity = "CRITICAL"\n',
-            "open for 2 nights, first sent now",
-        ),
     ],
-    ids=["refused", "known", "sent as warning", "too mild"],
+    ids=["refused", "sent as warning"],
 )
 def test_what_is_open_is_sent_whatever_date_it_is_of(
     chat: Fake,
@@ -237,33 +231,6 @@ def test_a_night_in_which_nothing_was_audited_forgets_nothing(
     audit(reports, orphan("one", status="PERSISTING"), date="2026-11-22")
     alert(chat, "--webhook")
     assert alert.out == "nothing to send for 2026-11-22\n"
-
-
-def test_a_destination_that_comes_late_gets_what_is_open_and_no_other(
-    chat: Fake, reports: Path, settings: Path, alert: Alert, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    audit(reports, orphan("one", consumer_group="ORDER"))
-    text = '[[alerts.destinations]]\nname = "{}"\nservice = "JSON"\ngroups = "{}"\n'
-    for name in ("A", "B"):
-        monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_{name}", chat.url)
-    settings.write_text(text.format("a", "PAY"))
-    alert(None, "--webhook")
-    assert alert.out == "a: nothing to send for 2026-11-20\n"
-    audit(reports, orphan("one", consumer_group="ORDER", status="PERSISTING"), date=LATER)
-    for groups in ("PAY", ".*"):
-        settings.write_text(text.format("a", groups) + text.format("b", ".*"))
-        alert(None)
-        due = [
-            "a:" if groups == ".*" else "a: nothing to send",
-            "b:" if groups == "PAY" else "b: n",
-        ]
-        assert [each for each in due if each not in alert.out] == []
-        alert(None, "--webhook")
-    assert alert.out.splitlines() == [
-        "a: posted 1 finding of 2026-11-21",
-        "b: nothing to send for 2026-11-21",
-    ]
-    assert len(chat.posted) == 2
 
 
 def test_owners_of_findings_are_called_once(reports: Path, settings: Path, alert: Alert) -> None:

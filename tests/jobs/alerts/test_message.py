@@ -160,12 +160,6 @@ def test_a_message_says_for_how_many_nights_it_has_been_open(tmp_path: Path) -> 
         assert (" new or worse findings " in message.heading) is bool(said)
 
 
-def test_a_fault_that_passed_is_not_told(tmp_path: Path) -> None:
-    passed = fault("EXPRESSION_MISMATCH", persistence="TRANSIENT", severity="INFO")
-    found = digest(tmp_path, group_faults=[passed])
-    assert problems_to_send(found, Alerts(severity="INFO"), {}) == []
-
-
 def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Path) -> None:
     strategies = {"topic": "T2", "causes": ["STRATEGY_MISMATCH"]}
     texts = {"evidence": "a uses <AVG>", "remedy": "one for all"}
@@ -326,23 +320,6 @@ def test_resolved_is_what_was_judged_and_has_nothing_lasting_left(tmp_path: Path
     # The others are over when whatever is open has an incident of its own.
     assert OTHERS in resolved_places(found, {OTHERS, Place("C", "G", "lasts")})
     assert OTHERS not in resolved_places(found, {OTHERS})
-
-
-def test_the_message_has_the_order_of_the_page(tmp_path: Path) -> None:
-    rows = [
-        orphan("1", topic="warning", severity="WARNING"),
-        orphan("2", topic="over", ongoing=False),
-        orphan("3", topic="narrow"),
-        *(orphan(f"4{n}", topic="wide", queue_id=n) for n in range(3)),
-        orphan("5", topic="long"),
-        *(orphan(f"6{n}", topic="mild", severity="WARNING", queue_id=n) for n in range(5)),
-    ]
-    health = [report_row("group_health", topic="long", orphan_queue_minutes=9.0)]
-    found = digest(tmp_path, orphaned_queues=rows, group_health=health)
-    message = message_of(found)
-    assert [each.place for each in message.items] == [each.place for each in on_page(tmp_path)]
-    topics = ["long", "wide", "narrow", "mild", "warning", "over"]
-    assert [each.place.topic for each in message.items] == topics
 
 
 def on_page(folder: Path) -> list[Problem]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs import __version__
@@ -333,19 +333,6 @@ def test_a_card_has_one_box_of_what_to_do_of_what_lasts() -> None:
     assert "<li>mend it too" in card
 
 
-@pytest.mark.parametrize(
-    ("backlog", "missing", "shown"),
-    [(None, 4, "not known"), (0, 0, "0"), (0, 1, "not known"), (1_200, 1, "at least 1,200")],
-)
-def test_that_no_offsets_came_is_not_that_nothing_waits(
-    backlog: int | None, missing: int, shown: str
-) -> None:
-    waiting = {"backlog": backlog, "backlog_per_minute": None, "waiting_since": None}
-    rows = [health(**waiting, queues_without_offsets=missing)]
-    html = html_of(group_health=rows, orphaned_queues=[finding()])
-    assert f"<td>{shown}</td>" in html.partition('id="health"')[2]
-
-
 def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> None:
     waiting = {"backlog": 2_000_000, "backlog_per_minute": 60.4, "waiting_since": minute(3)}
     rows = [finding(topic=each) for each in ("T0", "T1")]
@@ -509,21 +496,6 @@ def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
     assert "\u202e" not in text
 
 
-@pytest.mark.parametrize(
-    ("text", "span"),
-    [
-        ("a", "`a`"),
-        ("a``b`c", "```a``b`c```"),
-        ("`a", "`` `a ``"),
-        ("a`", "`` a` ``"),
-        ("a|b", r"`a\|b`"),
-    ],
-)
-def test_a_code_span_ends_where_its_text_ends(text: str, span: str) -> None:
-    told = report(orphaned_queues=[finding(consumer_group=text)], group_health=[health()])
-    assert f"| {span} / `T` |" in ticket(told)
-
-
 def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_nowhere() -> None:
     rows = [finding(topic=f"T{number}") for number in range(3)]
     for top, listed in ((2, 2), (0, 1), (3, 3)):
@@ -559,6 +531,7 @@ def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
 
 @pytest.mark.long
 @given(st.text(min_size=1))
+@settings(max_examples=25)
 def test_no_name_changes_what_the_page_is_made_of(name: str) -> None:
     page = Page(to_html(full_report(name), "out/reports", "https://docs.example/findings"))
     assert {tag for tag, _ in page.elements} <= {tag for tag, _ in Page(full_page()).elements}
@@ -578,22 +551,6 @@ def a_night(groups: int, faulty: int) -> dict[str, list[dict[str, Any]]]:
         else:
             tables.setdefault("group_health", []).append(health(consumer_group=group))
     return tables
-
-
-@pytest.mark.long
-def test_a_page_of_300_groups_can_be_mailed_and_names_each_once() -> None:
-    told = report(top=20, **a_night(300, 20))
-    html = to_html(told, "out/reports", None, FindingPages.of_this_installation(ENGLISH))
-    assert len(html.encode()) < 2_000_000
-    section = html.partition('<section id="groups"')[2].partition("</section>")[0]
-    table, _, others = section.partition("</table>")
-    prefix = "GID_payment-settlement-consumer"
-    cards = [f"{prefix}-{n:03}/TOPIC_payments" for n in range(20)]
-    assert re.findall('<a href="#(.*?)">', table) == cards
-    assert "<summary>280 groups without a finding</summary>" in others
-    assert re.findall(r"<li.*>(.*)</li>", others) == [f"{prefix}-{n:03}" for n in range(20, 300)]
-    ids = {attributes["id"] for _, attributes in Page(html).elements if "id" in attributes}
-    assert set(cards) <= ids
 
 
 def test_groups_that_recovered_from_one_event_are_one_line_and_none_is_lost() -> None:
@@ -735,16 +692,3 @@ def test_the_foot_says_what_made_the_page() -> None:
     foot = html.partition("<footer>")[2]
     for each in ("<code>3f9a</code>", "engine local", "pyarrow 26.0.1", f"audit {__version__}"):
         assert each in foot
-
-
-def test_the_page_on_a_finding_is_in_the_page_and_no_link_leads_to_a_file() -> None:
-    html = to_html(full_report(), "r", None, FindingPages.of_this_installation(ENGLISH))
-    assert "How RocketMQ" in html or "Why RocketMQ does not notice" in html
-    links = {link["href"] for link in Page(html).all("a")}
-    assert all(link.startswith(("#", "https://")) for link in links)
-
-
-def test_times_are_in_utc_and_a_browser_understands_them() -> None:
-    html = html_of(orphaned_queues=[finding()])
-    assert '<time datetime="2026-11-20T10:10:00Z">2026-11-20 10:10:00</time> to ' in html
-    assert '<time datetime="2026-11-20T10:19:00Z">10:19:00</time> UTC</span>' in html

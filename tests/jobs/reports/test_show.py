@@ -12,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from jobs.cli import main
 from jobs.commands.common import remember_run
+from jobs.contract import type_name
 from jobs.reports.table_text import columns_that_matter
-from jobs.schemas import EVENTS
+from jobs.schemas import EVENTS, REPORT_TABLES, comment_of
 from jobs.storage import Location
 from tests.support.command_line import CommandLine
 from tests.support.written_reports import NOON, publish, report_row
@@ -265,6 +267,19 @@ def test_a_table_whose_files_are_gone_is_an_error_and_not_empty(tmp_path: Path, 
     (file,) = (tmp_path / "orphaned_queues").rglob("*.parquet")
     file.unlink()
     assert "table orphaned_queues of 2026-11-20 is damaged" in said("orphaned_queues", code=4)[1]
+
+
+def test_the_help_of_a_table_has_what_a_row_is_and_each_column(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for table in REPORT_TABLES:
+        with pytest.raises(SystemExit):
+            main(["show", table.name, "--help"])
+        text = " ".join(capsys.readouterr().out.split())
+        assert f"{table.name}. Grain: {table.grain}." in text
+        for column in table.schema:
+            assert f"{column.name} {type_name(column.type)}" in text
+            assert " ".join(comment_of(column).split()) in text
 
 
 def test_without_a_table_the_tables_are_listed(show) -> None:

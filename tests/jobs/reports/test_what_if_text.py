@@ -88,13 +88,6 @@ def test_messages_in_queues_that_go_are_counted_with_what_to_do():
     assert told.values["topics"][1]["safe"], "it has 2 queues already"
 
 
-def test_where_nobody_collected_offsets_the_text_says_so():
-    told = predicted(group(["a"], {"T": 4}), resize(2))
-    said = "2 queues go of which there are no offsets of the group."
-    assert f"NOT safe as far as the dumps show: {said}" in text_of(told)
-    assert told.values["topics"][0]["queues_gone"][0]["messages_left"] is None
-
-
 def test_the_values_are_json_with_these_keys():
     told = predicted(group(["a", "b"], {"T": 4}), leave("b"))
     values = json.loads(json.dumps(told.values))
@@ -142,12 +135,6 @@ def test_a_group_that_broadcasts_has_nothing_to_fear():
     told = predicted(broadcasts, leave("b"))
     assert told.safe
     assert "\nT: its queues are not divided by the clients (BROADCASTING)\n" in str(told.text)
-
-
-def test_nothing_to_do_is_said_in_one_line():
-    told = predicted(group(["a"], {"T": 4, "U": 4}), resize(4))
-    assert told.safe
-    assert str(told.text).startswith("Nothing changes: it is already so at this time (--at asks ")
 
 
 def test_what_no_topic_allows_is_an_error():
