@@ -1,15 +1,16 @@
 """The contract of the snapshot tables: columns, checked before anything is computed, and what their
-values must be, to which the fold holds every row that it reads.
+values must be, to which the fold holds every row that it reads. And a table as a person reads it.
 """
 
 import re
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from .errors import ContractError
-from .schemas import Table, words_of
+from .schemas import QUARANTINE, REPORT_TABLES, Table, comment_of, words_of
 
 _RANGE = re.compile(r"(-?\d+)\.\.(\d*)")
 _NO_ZONE = (
@@ -224,3 +225,20 @@ def plain_type(type_: Any) -> Any:
     if pa.types.is_struct(type_):
         return pa.struct([(field.name, plain_type(field.type)) for field in type_])
     return type_
+
+
+def described(name: str) -> str:
+    """The text of the data dictionary about a table: its grain, and each column; else ""."""
+    table = next((table for table in (*REPORT_TABLES, QUARANTINE) if table.name == name), None)
+    if table is None:
+        return ""
+    lines = [*wrap(f"{table.name}. Grain: {table.grain}.", 98), ""]
+    for column in table.schema:
+        type_ = f"{type_name(column.type)}{'?' if column.nullable else ''}"
+        lines += wrap(
+            f"{column.name} {type_}: {comment_of(column)}",
+            98,
+            subsequent_indent="    ",
+            break_long_words=False,
+        )
+    return "\n".join([*lines, "\n"])

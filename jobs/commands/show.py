@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable
-from textwrap import wrap
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -11,34 +10,16 @@ from ..console.arguments import Options
 from ..console.output import give, write_in_pages
 from ..console.progress import Progress, complain
 from ..console.terminal import is_terminal
-from ..contract import type_name
 from ..errors import SettingsError
 from ..languages.language import Language
 from ..pipeline.inputs import Inputs
 from ..reports import table_text
 from ..reports.problem_lines import group_lines, groups_of_client
 from ..reports.tables import PublishedTables
-from ..schemas import QUARANTINE, REPORT_TABLES, comment_of
+from ..schemas import QUARANTINE
 from ..storage import PublishedRun, Reports, Snapshots
 from ..texts.shown import json_text, visible
 from .common import refused_by_last_run, reports_of, settings_of, text_width
-
-
-def described(name: str) -> str:
-    """The text of the data dictionary about a table: its grain, and each column; else ""."""
-    table = next((table for table in (*REPORT_TABLES, QUARANTINE) if table.name == name), None)
-    if table is None:
-        return ""
-    lines = [*wrap(f"{table.name}. Grain: {table.grain}.", 98), ""]
-    for column in table.schema:
-        type_ = f"{type_name(column.type)}{'?' if column.nullable else ''}"
-        lines += wrap(
-            f"{column.name} {type_}: {comment_of(column)}",
-            98,
-            subsequent_indent="    ",
-            break_long_words=False,
-        )
-    return "\n".join([*lines, "\n"])
 
 
 def run(args: Options) -> int:

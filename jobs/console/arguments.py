@@ -75,7 +75,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> Options:
     if command is not parser:
         _check_names(command, given)
     if given[0] == "show" and not {"-h", "--help"}.isdisjoint(given):
-        from ..commands.show import described  # noqa: PLC0415 - it takes its time
+        from ..contract import described  # noqa: PLC0415 - it takes its time
 
         command.description = described(given[1]) + (command.description or "")
     args, others = parser.parse_known_args(given)

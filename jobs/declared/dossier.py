@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.state import PULL, RouteBroker
 
-from ..schemas import NOT_ONLINE, RUNNING_INFO
-from .contents import PULLS
+from .contents import NOT_ONLINE, PULLS, RUNNING_INFO
 from .instants import SECOND, Instant
 
 #: (name, id) of a broker; 0 is the master.

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from ..declared.dossier import QueueOffsets
 from ..declared.instants import Instant
-from .arrow_tables import Row
+from .observe.arrow_tables import Row
 from .result.events import with_events
 from .result.known_before import with_history
 from .result.rows import to_rows

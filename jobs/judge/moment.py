@@ -14,20 +14,20 @@ from rebalance_core.findings import SHOWN_BY_HOLDINGS
 from rebalance_core.texts import Text
 
 from ..config.masking import Masking
+from ..config.terms import Terms
 from ..declared.dossier import Dossier
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import QUEUE_FINDINGS, UNLISTED_CONSUMER
 from ..errors import InputError
 from ..schemas import RUNNING_INFO
-from .arrow_tables import Row
 from .history import judge
+from .observe.arrow_tables import Row
 from .observe.backlog import last_up_to, reading, shows_what_waits, still_waits
 from .observe.core_verdict import QueueKey, Verdict
 from .observe.evaluation import MemberFacts, at_once, evaluate, seen_states, state_of
 from .observe.holdings import ProcessReport
 from .observe.situations import Period, Situations
 from .rules.case import Case
-from .terms import Terms
 
 
 class LastReport(NamedTuple):

@@ -23,6 +23,7 @@ from rebalance_core.texts import Text
 
 from .. import schemas
 from ..config.settings import Settings
+from ..config.terms import Terms
 from ..config.window import future_after
 from ..engines.engine import Engine
 from ..engines.pieces import all_rows, all_values
@@ -30,7 +31,6 @@ from ..errors import ContractError, InputError
 from ..fold.checked_rows import RefusedRows
 from ..fold.kernel import OF_GROUPS, OF_TOPICS, Cutting, Dealing
 from ..fold.slice_facts import FACTS, Facts, merge_facts
-from ..judge.terms import Terms
 from ..publish.earlier import BROKERS, NAMESERVERS, EndedProblems, ended_problems, open_findings
 from ..publish.run import EngineResult, Scope, Task
 from ..texts.shown import iso, json_text, visible

@@ -26,7 +26,7 @@ from ..declared.kinds import EVENT_KINDS, OF_ONE_GROUP
 from ..engines.pieces import FOR_ALL, Piece, pack_rows, unpack_rows, unpack_value
 from ..errors import InputError
 from ..fold.slice_facts import Facts
-from ..judge.arrow_tables import Row, to_table
+from ..judge.observe.arrow_tables import Row, to_table
 from ..judge.observe.evaluation import Failure
 from ..judge.observe.event_times import GroupTimes
 from ..judge.observe.in_words import dated

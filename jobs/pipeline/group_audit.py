@@ -11,6 +11,7 @@ import pyarrow as pa
 from rebalance_core import StrategyRules
 from rebalance_core.grouping import grouped
 
+from ..config.terms import Terms
 from ..declared.dossier import Dossier, EarlierFinding
 from ..engines.pieces import (
     FOR_ALL,
@@ -26,8 +27,8 @@ from ..fold.dossiers import make_dossiers
 from ..fold.kernel import runs_of
 from ..fold.runs import Records
 from ..fold.slice_facts import LISTED
-from ..judge.arrow_tables import Row, to_table
 from ..judge.history import judge
+from ..judge.observe.arrow_tables import Row, to_table
 from ..judge.observe.core_verdict import Verdict, rows_of_shares, shares_of
 from ..judge.observe.evaluation import (
     Failure,
@@ -47,7 +48,6 @@ from ..judge.observe.situations import Situations, find_situations
 from ..judge.result.rows import rows_of_failed
 from ..judge.rules.broker_identities import by_identity
 from ..judge.rules.case import Case
-from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems
 from ..schemas import ALLOCATIONS, REPORT_TABLES
 from .gathered import FAILED, REASON, TIMES, TimesShown

@@ -21,6 +21,7 @@ from rebalance_core import StrategyRule, StrategyRules
 from .. import schemas
 from ..config.known_issues import KnownIssue
 from ..config.settings import Settings
+from ..config.terms import ClustersOfName, KnownIssueTerms, Terms
 from ..config.window import Window
 from ..contract import check_tables, has_columns
 from ..declared.instants import Instant
@@ -30,7 +31,6 @@ from ..fold.checked_rows import checked_rows
 from ..fold.dossiers import distinct
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
-from ..judge.terms import ClustersOfName, KnownIssueTerms, Terms
 from ..storage import Location, PublishedRun, Snapshots
 from ..storage.location import check_bucket, parquet_of
 

@@ -33,9 +33,9 @@ from ..errors import InputError
 from ..fold.dossiers import distinct
 from ..fold.kernel import Cutting
 from ..fold.numbers import rows_of_group
-from ..judge.arrow_tables import Row, to_table
 from ..judge.history import problems_of
 from ..judge.moment import Moment, find_moments
+from ..judge.observe.arrow_tables import Row, to_table
 from ..judge.observe.evaluation import Failure
 from ..reports.problems import Problem, read_problems
 from ..reports.situation_text import Judged, explain_lines

@@ -22,7 +22,7 @@ from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import STALLED, kind_of
-from ..judge.times.extents import reach
+from ..judge.times import reach
 from ..reports.run_findings import FindingRow
 
 #: The answers, the one that decides over several findings first. OTHER_FAULT: it is gone, and

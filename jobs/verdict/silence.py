@@ -41,8 +41,7 @@ from rebalance_core.texts import Text
 from ..config.settings import Settings
 from ..declared.instants import SECOND, Instant
 from ..fold.slice_facts import BROKER, BrokerPolls
-from ..judge.times.extents import reach
-from ..judge.times.intervals import ONE_IS_MISSING, SEVERAL, longest_at_edges, usual_gap
+from ..judge.times import ONE_IS_MISSING, SEVERAL, longest_at_edges, reach, usual_gap
 from . import gaps
 from .gaps import (
     Gap,

@@ -25,7 +25,7 @@ _SCHEMA = pa.schema(
     ]
 )
 Row = tuple[Any, ...]
-#: An episode of the audit has no longer gap (``jobs.judge.times.extents``).
+#: An episode of the audit has no longer gap (``jobs.judge.times``).
 _LONGEST_GAP = timedelta(minutes=30)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from jobs.config import choices, settings
 from jobs.config.masking import Masking
+from jobs.config.terms import Terms
 from jobs.declared.contents import MEMBER_FACTS, content_id, record_text
 from jobs.declared.dossier import Dossier
 from jobs.declared.kinds import (
@@ -34,7 +35,6 @@ from jobs.judge.observe.evaluation import state_of
 from jobs.judge.observe.situations import Situations, TopicSituation
 from jobs.judge.result import topic_problem
 from jobs.judge.rules.case import Case
-from jobs.judge.terms import Terms
 from jobs.rendering import drawings
 from jobs.reports import words
 from jobs.schemas import (

@@ -16,7 +16,7 @@ import pytest
 from jobs.config.settings import Settings, load_settings
 from jobs.declared.instants import to_datetime
 from jobs.declared.kinds import GRADED_TABLES
-from jobs.judge.arrow_tables import to_table
+from jobs.judge.observe.arrow_tables import to_table
 from jobs.judge.observe.core_verdict import allocation_rows
 from jobs.pipeline.inputs import strategy_rules
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.config.masking import Masking
+from jobs.config.terms import KnownIssueTerms, Terms
 from jobs.config.window import Window
 from jobs.declared.dossier import EarlierFinding
 from jobs.engines.batches import SITUATION
@@ -20,7 +21,6 @@ from jobs.fold.slices import TableStep
 from jobs.judge.observe.core_verdict import SHARES
 from jobs.judge.observe.evaluation import Failure, SeenState, Verdicts, evaluate, seen_states
 from jobs.judge.observe.situations import find_situations
-from jobs.judge.terms import KnownIssueTerms, Terms
 from jobs.languages.language import language
 from jobs.pipeline.group_audit import GroupAudit, earlier_pieces
 from rebalance_core import StrategyRule, StrategyRules

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.config.masking import Masking
+from jobs.config.terms import Terms
 from jobs.declared.dossier import Dossier, RouteRun
 from jobs.declared.instants import SECOND, Instant
 from jobs.judge.observe.core_verdict import FoundQueue, QueueAllocation, Verdict
@@ -13,8 +14,7 @@ from jobs.judge.observe.situations import Period, Situations, TopicSituation
 from jobs.judge.observe.timeline import Phase, Timeline
 from jobs.judge.rules.case import Case
 from jobs.judge.rules.found import QueueFinding, Stall
-from jobs.judge.terms import Terms
-from jobs.judge.times.extents import Extent
+from jobs.judge.times import Extent
 from rebalance_core.division import Move
 from rebalance_core.faults import Fault
 from rebalance_core.findings import (

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from jobs.declared.dossier import Dossier, ListedIds
 from jobs.declared.instants import SECOND
 from jobs.declared.kinds import COLLECTOR_AWAY, EVENT_KINDS, GRADED_TABLES
-from jobs.judge.arrow_tables import Row, to_table
 from jobs.judge.observe import what_happened as finders
+from jobs.judge.observe.arrow_tables import Row, to_table
 from jobs.judge.observe.brokers import masters_away, topics_by_broker
 from jobs.judge.observe.routes import find_route_changes
 from jobs.judge.observe.situations import Situations, find_situations

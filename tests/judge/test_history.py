@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from jobs.declared.dossier import Dossier, EarlierFinding, PollRun, QueueOffsets
-from jobs.judge.arrow_tables import to_table
 from jobs.judge.history import judge
+from jobs.judge.observe.arrow_tables import to_table
 from jobs.judge.observe.situations import find_situations
 from jobs.judge.rules.case import Case
 from jobs.schemas import REPORT_TABLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.times.intervals import watches
+from jobs.judge.times import watches
 from tests.judge.phases import at
 
 MINUTES = [60 * n for n in range(6)]

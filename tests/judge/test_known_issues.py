@@ -7,10 +7,10 @@ import re
 import pytest
 
 from jobs.config.masking import Masking
+from jobs.config.terms import KnownIssueTerms
 from jobs.declared.dossier import Dossier
 from jobs.declared.kinds import QUEUE_FINDINGS
 from jobs.judge.rules.found import FaultEpisode, StackedEpisode, entries_of, known_issue
-from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
 from rebalance_core.findings import Claimant
 from tests.judge.phases import extent, queue_finding, stacked_id, stall

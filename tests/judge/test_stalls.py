@@ -20,7 +20,7 @@ from jobs.judge.rules.stalls import (
     stall_episodes,
     stalled_queues,
 )
-from jobs.judge.times.extents import Extent
+from jobs.judge.times import Extent
 from tests.judge.phases import case
 from tests.judge.witnesses import (
     BROKER,

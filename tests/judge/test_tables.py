@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.judge.arrow_tables import RowError, to_table
+from jobs.judge.observe.arrow_tables import RowError, to_table
 from jobs.reports.tables import declared_table
 from jobs.schemas import GROUP_FAULTS, REPORT_TABLES
 from tests.judge.phases import at

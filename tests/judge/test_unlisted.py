@@ -7,7 +7,7 @@ import pytest
 from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.rules.episodes import witnessed
 from jobs.judge.rules.unlisted import unlisted_consumers, without_refuted
-from jobs.judge.times.extents import Extent
+from jobs.judge.times import Extent
 from tests.judge.phases import case, queue_finding
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
 

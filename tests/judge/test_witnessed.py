@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.rules.episodes import confirm
-from jobs.judge.times.extents import Extent
+from jobs.judge.times import Extent
 from rebalance_core.findings import Claimant
 from tests.judge.phases import queue_finding
 from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log

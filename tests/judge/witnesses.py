@@ -17,7 +17,7 @@ from jobs.judge.observe.routes import RouteChange
 from jobs.judge.observe.situations import Period, Situations, TopicSituation
 from jobs.judge.observe.timeline import Phase, Timeline
 from jobs.judge.rules.stalls import find_intervals, not_moving
-from jobs.judge.times.extents import Extent, persistence
+from jobs.judge.times import Extent, persistence
 from rebalance_core.state import Unreachable
 from tests.judge import phases
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jobs.config.masking import Masking
 from jobs.engines.pieces import pack_value, unpack_value
-from jobs.judge.arrow_tables import to_table
+from jobs.judge.observe.arrow_tables import to_table
 from jobs.judge.observe.evaluation import to_verdict
 from jobs.languages.language import Language, language
 from jobs.languages.translated_rows import with_texts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jobs.api import audit
 from jobs.declared.instants import SECOND, Instant
 from jobs.declared.kinds import PERSISTENT
-from jobs.judge.times.extents import Portion, extent_of, persistence, runs_of
+from jobs.judge.times import Portion, extent_of, persistence, runs_of
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.verdict.silence import (
     longest_silence,

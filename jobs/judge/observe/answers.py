@@ -23,7 +23,7 @@ from rebalance_core.grouping import grouped
 from ...declared.dossier import Broker, ClientRun, Dossier, PollRun, RouteRun
 from ...declared.instants import HEARTBEAT_INTERVAL, SECOND, Instant
 from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
-from ..times.intervals import usual_gap
+from ..times import usual_gap
 
 Witness = TypeVar("Witness")
 Integers = NDArray[np.int64]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...declared.dossier import QueueOffsets
 from ...declared.instants import SECOND, Instant
-from ..times.intervals import SEVERAL, longest_unseen
+from ..times import SEVERAL, longest_unseen
 from .answers import BRIDGED_AT_LEAST, longest_bridge
 
 #: The fewest moves of the offset of a queue that somebody reads: an administrator who resets an

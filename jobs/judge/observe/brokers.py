@@ -27,7 +27,7 @@ from rebalance_core.texts import Text
 from ...declared.dossier import Broker, Dossier, RouteRun
 from ...declared.instants import SECOND, Instant
 from ...schemas import NO_ANSWER
-from ..times.extents import Extent, Timed
+from ..times import Extent, Timed
 from .answers import BRIDGED_AT_LEAST, longest_bridge
 from .in_words import between, zoned_clock
 

@@ -22,8 +22,8 @@ from ...declared.dossier import ClientRun
 from ...declared.instants import Instant
 from ...declared.kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
 from ...schemas import NOT_LOCKED
-from ..arrow_tables import Row
-from ..times.extents import Extent, persistence
+from ..times import Extent, persistence
+from .arrow_tables import Row
 from .brokers import Absence
 from .core_verdict import QueueKey
 from .holdings import Holding, ReportingProcess

@@ -28,7 +28,7 @@ from rebalance_core.grouping import grouped
 from ...declared.dossier import Broker, Dossier
 from ...declared.instants import HEARTBEAT_INTERVAL, Instant
 from ...schemas import NOT_ONLINE
-from ..times.intervals import ONE_IS_MISSING, longest_unseen, usual_gap
+from ..times import ONE_IS_MISSING, longest_unseen, usual_gap
 from .answers import BRIDGED_AT_LEAST, Answers, Integers
 
 

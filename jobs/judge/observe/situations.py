@@ -19,11 +19,11 @@ from rebalance_core.state import ProcessCount, RouteBroker, Unreachable
 from rebalance_core.texts import Text
 from rebalance_core.views import asked_brokers
 
+from ...config.terms import Terms
 from ...declared.contents import value_text
 from ...declared.dossier import Broker, Dossier, RouteRun
 from ...declared.instants import SECOND, Instant
 from ...schemas import ANSWERED, NO_ANSWER
-from ..terms import Terms
 from . import answers
 from .answers import NOTHING, Answers, DeadClient, Integers, Witness
 from .channels import Channel, ProcessCounts, channels_of

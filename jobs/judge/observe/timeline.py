@@ -19,8 +19,7 @@ from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, SHOWN_BY_HOLDINGS
 from rebalance_core.state import Unreachable
 
 from ...declared.instants import Instant
-from ..times.extents import Portion, runs_of
-from ..times.intervals import watches
+from ..times import Portion, runs_of, watches
 from .core_verdict import QueueKey, Verdict
 from .situations import Period
 
@@ -40,7 +39,7 @@ class Phase(NamedTuple):
     position: int = 0
     #: True if it does not show whether what was found before has ended: see ``build_timeline``.
     is_blind: bool = False
-    #: The number of the watch that it is in: see ``intervals.watches``.
+    #: The number of the watch that it is in: see ``times.watches``.
     watch: int = 0
     #: The brokers that clients do not reach: see the core's ``State``.
     unreachable: tuple[Unreachable, ...] = ()

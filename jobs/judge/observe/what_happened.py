@@ -26,7 +26,7 @@ from ...declared.contents import MEMBER_FACTS
 from ...declared.dossier import ClientRun, Dossier, ListedIds
 from ...declared.instants import FOLLOW_TIME, HEARTBEAT_INTERVAL, SECOND, Instant, together
 from ...schemas import RUNNING_INFO
-from ..times.intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
+from ..times import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
 from .brokers import Absence, address_changes, topics_by_broker
 from .in_words import version_name, zoned_clock
 from .routes import RouteChange, readable_queues

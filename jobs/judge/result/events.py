@@ -25,11 +25,11 @@ from ...declared import kinds
 from ...declared.instants import FOLLOW_TIME, HEARTBEAT_INTERVAL, SECOND, Instant, together
 from ...declared.kinds import event_id
 from ...schemas import EVENTS
-from ..arrow_tables import Row
+from ..observe.arrow_tables import Row
 from ..observe.in_words import clock, fault_in_words, zoned_clock
 from ..observe.what_happened import Event, find_events
 from ..rules.case import Case
-from ..times.intervals import usual_gap_but_for_one
+from ..times import usual_gap_but_for_one
 from .rows import BY_OFFSETS
 
 #: The collector was away where so many usual gaps passed without a round, and so much time.

@@ -29,8 +29,8 @@ from ...declared.instants import SECOND, Instant
 from ...declared.kinds import NO_GROUP, worst
 from ...languages.translated_rows import TEXTS
 from ...schemas import GROUP_HEALTH, NO_ANSWER, UNAUDITED
-from ..arrow_tables import Row
 from ..observe.answers import asked_answers
+from ..observe.arrow_tables import Row
 from ..observe.backlog import TopicBacklog, shows_what_waits, still_waits, topic_backlog
 from ..observe.core_verdict import QueueKey, Verdict
 from ..observe.in_words import between, queues_in_words, waiting_in_words, zoned_clock
@@ -39,7 +39,7 @@ from ..observe.situations import Period
 from ..rules.case import Case
 from ..rules.found import GroupFindings, QueueFinding, Stall
 from ..rules.messages_again import retries, steps
-from ..times.intervals import usual_gap
+from ..times import usual_gap
 
 _MINUTE = 60 * SECOND
 

@@ -24,7 +24,7 @@ from rebalance_core.strategy_factory import STRATEGIES
 from rebalance_core.strategy_rules import NEED_PARAMETERS
 from rebalance_core.texts import Text
 
-from ..arrow_tables import Row
+from ..observe.arrow_tables import Row
 from ..observe.core_verdict import QueueAllocation, Verdict
 from ..rules.case import Case
 

@@ -14,7 +14,7 @@ from rebalance_core.texts import Text, for_slots
 from ...declared import kinds
 from ...declared.instants import SECOND
 from ...schemas import FAULT_FIELDS
-from ..arrow_tables import Row
+from ..observe.arrow_tables import Row
 from ..rules.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER, OUTAGES
 
 #: Columns that rows of one finding share; a table has not all of them.

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ...config.terms import Terms
 from ...declared import kinds
 from ...declared.dossier import Dossier, EarlierFinding
 from ...declared.instants import Instant
 from ...declared.kinds import fault_id, finding_id, stall_id
-from ..arrow_tables import Row
+from ..observe.arrow_tables import Row
 from ..observe.evaluation import Failure
 from ..rules.case import Case
 from ..rules.found import (
@@ -32,8 +33,7 @@ from ..rules.found import (
     known_coverage,
     known_issue,
 )
-from ..terms import Terms
-from ..times.extents import Extent
+from ..times import Extent
 from . import health
 from .health import topic_without_audit, with_facts
 from .load import group_load, with_load

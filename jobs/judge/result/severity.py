@@ -17,14 +17,14 @@ from rebalance_core.findings import ORPHANED
 from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
+from ...config.terms import Terms
 from ...declared import kinds
 from ...declared.instants import Instant
 from ...declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from ..rules.why import OTHER_FILTER
-from ..terms import Terms
-from ..times.extents import Timed
+from ..times import Timed
 
 #: Messages that came and were not read pile up from this share on.
 _PILED_UP_SHARE = 0.1

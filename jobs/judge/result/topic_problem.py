@@ -19,7 +19,7 @@ from ...declared import kinds
 from ...declared.dossier import QueueOffsets
 from ...declared.instants import FOLLOW_TIME, Instant
 from ...texts.waiting import NOTHING, WaitingMessages
-from ..arrow_tables import Row
+from ..observe.arrow_tables import Row
 from ..observe.backlog import backlog_over_time
 from ..observe.in_words import fault_in_words
 from .events import event_of, in_short

@@ -24,6 +24,7 @@ from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
 
+from ...config.terms import ClustersOfName
 from ...declared.dossier import (
     AddressSeen,
     Broker,
@@ -39,9 +40,7 @@ from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from ..observe.answers import BRIDGED_AT_LEAST, longest_bridge
 from ..observe.brokers import topics_by_broker
 from ..observe.in_words import zoned_clock
-from ..terms import ClustersOfName
-from ..times.extents import Extent, persistence
-from ..times.intervals import usual_gap
+from ..times import Extent, persistence, usual_gap
 from .case import Case
 from .found import FaultEpisode, GroupFindings
 

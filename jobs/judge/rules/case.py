@@ -13,6 +13,7 @@ from rebalance_core.findings import SHOWN_BY_HOLDINGS, Evaluation
 from rebalance_core.message_queue import is_own_retry_topic, is_retry_topic
 from rebalance_core.state import MASTER_ID
 
+from ...config.terms import KnownIssueTerms, Terms
 from ...declared.dossier import Dossier, EarlierFinding, ListedIds, QueueOffsets
 from ...declared.instants import SECOND, Instant
 from ...schemas import NO_ANSWER
@@ -31,9 +32,7 @@ from ..observe.timeline import (
     phases_of,
     without_route,
 )
-from ..terms import KnownIssueTerms, Terms
-from ..times.extents import Extent, Timed, persistence
-from ..times.intervals import longest_at_edges, usual_gap_but_for_one
+from ..times import Extent, Timed, longest_at_edges, persistence, usual_gap_but_for_one
 from .found import entries_of
 
 

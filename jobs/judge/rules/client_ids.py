@@ -17,7 +17,7 @@ from ...declared.instants import Instant
 from ...declared.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from ..observe.in_words import between
 from ..observe.timeline import Phase
-from ..times.extents import Extent, Portion, episodes_of, runs_of
+from ..times import Extent, Portion, episodes_of, runs_of
 from .case import Case
 from .found import FaultEpisode, GroupFindings, StackedEpisode
 

@@ -34,9 +34,17 @@ from ..observe.holdings import Holding
 from ..observe.holdings_index import HoldingsIndex
 from ..observe.in_words import queues_in_words
 from ..observe.timeline import Phase, Timeline
-from ..times import extents
-from ..times.extents import Episode, Extent, Portion
-from ..times.intervals import watches
+from ..times import (
+    Episode,
+    Extent,
+    Portion,
+    episodes_of,
+    extent_of,
+    is_share_sure,
+    join_episodes,
+    runs_of,
+    watches,
+)
 from .case import Case
 from .found import FaultEpisode, GroupFindings, QueueFinding
 
@@ -81,7 +89,7 @@ def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFi
         [((finding.kind, finding.queue), (phase, finding)) for finding in phase.evaluated.findings]
         for phase in timeline.phases
     )
-    episodes = extents.episodes_of(timeline.runs, shown, persistence_seconds)
+    episodes = episodes_of(timeline.runs, shown, persistence_seconds)
     return [_queue_finding(timeline.topic, episode, persistence_seconds) for episode in episodes]
 
 
@@ -106,7 +114,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
     if not lasts or (differing and not _differs_for_long(differing, persistence_seconds)):
         extent = extent._replace(persistence=TRANSIENT)
     last_phase, last = episode.shown[-1]
-    is_sure = extents.is_share_sure([run for run, _ in queues], persistence_seconds)
+    is_sure = is_share_sure([run for run, _ in queues], persistence_seconds)
     return QueueFinding(
         topic,
         extent,
@@ -135,9 +143,9 @@ def _differs_for_long(
     """
     of_each = grouped((name, run) for run, names in shown for name in names or ("",))
     return any(
-        extents.extent_of(joined, 0, persistence_seconds).lasts
+        extent_of(joined, 0, persistence_seconds).lasts
         for runs in of_each.values()
-        for joined in extents.join_episodes(runs, 0)
+        for joined in join_episodes(runs, 0)
     )
 
 
@@ -149,7 +157,7 @@ def _causes(
     A cause of a moment, as while the clients started, is not one of what lasts.
     """
     runs = grouped((cause, run) for run, (_, found) in sightings for cause in found.causes)
-    times = {cause: extents.extent_of(of, 0, persistence_seconds) for cause, of in runs.items()}
+    times = {cause: extent_of(of, 0, persistence_seconds) for cause, of in runs.items()}
     lasting = (cause for cause, extent in times.items() if extent.lasts)
     return tuple(sorted(lasting) or sorted(runs))
 
@@ -178,7 +186,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
             [(key_of(one), one) for one in faults if is_computed(one) == computed]
             for faults in every
         )
-        return extents.episodes_of(runs, shown, persistence_seconds)
+        return episodes_of(runs, shown, persistence_seconds)
 
     computed = episodes(timeline.runs, computed=True)
     for episode in chain(computed, episodes(timeline.runs_of_reports, computed=False)):
@@ -343,8 +351,8 @@ def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
     snapshots = sorted({time for run in answers for time in run.times})
     # Nobody knows any more what it was before the last watch.
     begins = watches(snapshots)[-1]
-    runs = extents.runs_of([Portion(time, time, 1) for time in snapshots if time >= begins])
-    extent = extents.extent_of(runs, runs[-1].after, case.persistence_seconds)
+    runs = runs_of([Portion(time, time, 1) for time in snapshots if time >= begins])
+    extent = extent_of(runs, runs[-1].after, case.persistence_seconds)
     orphans = (earlier for earlier in dossier.earlier if earlier.kind == ORPHANED)
     offline = (orphan for orphan in orphans if GROUP_OFFLINE in orphan.causes)
     queues = [

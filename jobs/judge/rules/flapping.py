@@ -25,8 +25,7 @@ from rebalance_core.texts import Text
 from ...declared.instants import SECOND, Instant, together
 from ...declared.kinds import FLAPPING, PERSISTENT
 from ..observe.timeline import Reassignment
-from ..times.extents import Extent, persistence
-from ..times.intervals import usual_gap_but_for_one
+from ..times import Extent, persistence, usual_gap_but_for_one
 from .case import Case
 from .found import FaultEpisode, GroupFindings
 

@@ -15,13 +15,13 @@ from rebalance_core.processes import StackedId
 from rebalance_core.repairs import MANUAL_ASSIGNMENT, STALE_CHANNEL
 
 from ...config.masking import Masking
+from ...config.terms import KnownIssueTerms
 from ...declared.dossier import Dossier
 from ...declared.instants import Instant
 from ...declared.kinds import ALLOCATES_OTHERWISE, CRITICAL, INFO, QUEUE_NOT_HELD, STACKED, STALLED
 from ..observe.backlog import NOT_KNOWN, Backlog
 from ..observe.core_verdict import FoundQueue, QueueKey
-from ..terms import KnownIssueTerms
-from ..times.extents import Extent, Timed
+from ..times import Extent, Timed
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class QueueFinding(FoundQueue, _InTime):
     probability of 0.9 where it is shown and a share of 0.8: for 0.72 of the time nobody read it.
 
     CERTAIN where at least half of the snapshots that show it are, the mean is 0.9, and its share of
-    the time is sure (``extents.is_share_sure``). The
+    the time is sure (``times.is_share_sure``). The
     probability is the mean over these snapshots, the claimants are those of the last phase. The
     causes, sorted, are those that lasted themselves; all of them where none did.
     """

@@ -42,7 +42,7 @@ from ..observe.core_verdict import QueueKey
 from ..observe.holdings_index import SHARE_KEPT, AnswerRound, Drift
 from ..observe.in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from ..observe.routes import queues_of
-from ..times.extents import Episode, Extent, Portion, episodes_of, runs_of, widest
+from ..times import Episode, Extent, Portion, episodes_of, runs_of, widest
 from .case import Case
 from .episodes import witnessed
 from .found import FaultEpisode, GroupFindings, QueueFinding

@@ -34,7 +34,7 @@ from ...declared.dossier import Dossier, QueueOffsets
 from ...declared.instants import SECOND, Instant
 from ...declared.kinds import MESSAGES_FAIL, PERSISTENT, READ_TWICE
 from ..observe.in_words import between
-from ..times.extents import Extent, widest
+from ..times import Extent, widest
 from .case import Case
 from .found import FaultEpisode, GroupFindings
 from .stalls import spans

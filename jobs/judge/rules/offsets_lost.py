@@ -32,7 +32,7 @@ from ...texts.shown import shell_word
 from ..observe.brokers import last_change
 from ..observe.core_verdict import QueueKey
 from ..observe.in_words import between, clients_in_words, clock, queues_in_words, zoned_clock
-from ..times.extents import Extent
+from ..times import Extent
 from .case import Case
 from .found import FaultEpisode, GroupFindings, brokers_of
 

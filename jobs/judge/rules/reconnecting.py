@@ -27,7 +27,7 @@ from ...declared.dossier import Broker
 from ...declared.instants import SECOND, Instant, together
 from ...declared.kinds import FLAPPING, PERSISTENT, RECONNECTING
 from ..observe.channels import Channel, Starts, by_broker, starts_of
-from ..times.intervals import usual_gap_but_for_one
+from ..times import usual_gap_but_for_one
 from .case import Case
 from .flapping import FEWEST_LIVES, MOST_BETWEEN_LIVES, Life, per_hour, successions
 from .found import FaultEpisode, GroupFindings, QueueFinding, brokers_of

@@ -15,7 +15,7 @@ from ..observe.backlog import UnreadMessages, left_unread
 from ..observe.core_verdict import QueueKey
 from ..observe.in_words import queues_in_words, zoned_clock
 from ..observe.routes import Readable, RouteChange, queues_of
-from ..times.extents import Extent
+from ..times import Extent
 from .case import Case
 from .found import FaultEpisode, GroupFindings, brokers_of
 

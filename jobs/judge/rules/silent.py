@@ -27,7 +27,7 @@ from ...declared.kinds import CLIENT_NOT_ANSWERING
 from ..observe.answers import ClientRequest, asked_of
 from ..observe.in_words import between
 from ..observe.timeline import Phase, Timeline
-from ..times.extents import Portion, episodes_of, runs_of
+from ..times import Portion, episodes_of, runs_of
 from .case import Case
 from .found import FaultEpisode, GroupFindings
 

@@ -36,7 +36,7 @@ from ...schemas import NOT_COUNTING, NOT_FINISHING, NOT_LOCKED
 from ..observe.core_verdict import QueueKey
 from ..observe.holdings import Holding
 from ..observe.in_words import between, clients_in_words, queues_in_words, waiting_in_words
-from ..times.extents import Extent, Portion, join_episodes, persistence
+from ..times import Extent, Portion, join_episodes, persistence
 from .case import Case
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .why import has_moving_queue

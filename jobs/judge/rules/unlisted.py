@@ -30,7 +30,7 @@ from ...declared.kinds import UNLISTED_CONSUMER
 from ..observe.backlog import READ_AGAIN, last_up_to, reading, shows_what_waits
 from ..observe.holdings_index import Drift
 from ..observe.in_words import between, queues_in_words, zoned_clock
-from ..times.extents import widest
+from ..times import widest
 from .case import Case
 from .episodes import not_refuted, queue_episodes, witnessed
 from .found import FaultEpisode, GroupFindings, QueueFinding, brokers_of

@@ -37,8 +37,7 @@ from ..observe.brokers import refusals
 from ..observe.core_verdict import QueueKey
 from ..observe.holdings import Holding
 from ..observe.in_words import clients_in_words, queues_in_words, zoned_clock
-from ..times.extents import Extent
-from ..times.intervals import usual_gap
+from ..times import Extent, usual_gap
 from .case import Case
 from .found import FaultEpisode, GroupFindings, Stall
 

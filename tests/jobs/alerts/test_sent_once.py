@@ -30,7 +30,7 @@ from jobs.declared.dossier import EarlierFinding
 from jobs.declared.instants import SECOND, to_datetime
 from jobs.declared.kinds import SEVERITIES
 from jobs.judge.result.rows import former_findings, openness
-from jobs.judge.times.extents import Extent
+from jobs.judge.times import Extent
 from jobs.reports.tables import Place, Tables
 from jobs.storage import Location, PublishedRun, Reports
 from tests.support.judged import with_problems, with_verdict

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..config.masking import Masking
 from ..declared.instants import Instant
+from .masking import Masking
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ..languages.translated_rows import TEXTS, texts_of
-from ..schemas import Table
+from ...languages.translated_rows import TEXTS, texts_of
+from ...schemas import Table
 
 #: A row of a report table by column; times as Instants, structs as dicts, arrays as sequences.
 Row: TypeAlias = dict[str, Any]

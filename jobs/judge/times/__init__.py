@@ -1,1 +1,0 @@
-"""Times of anything: snapshots -> intervals, runs that show something -> extents."""
