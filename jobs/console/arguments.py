@@ -74,7 +74,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> Options:
     command = parser.commands.get(given[0], parser)
     if command is not parser:
         _check_names(command, given)
-    if given[0] == "show" and not {"-h", "--help"}.isdisjoint(given):
+    if given[0] == "show" and not {"-h", "--help"}.isdisjoint(given[2:]):
         from ..contract import described  # noqa: PLC0415 - it takes its time
 
         command.description = described(given[1]) + (command.description or "")

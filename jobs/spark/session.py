@@ -82,9 +82,16 @@ _FOR_PIECES = {
 }
 
 
-#: A row is a situation, or a piece of megabytes or a whole file: bytes bound a batch, where Spark
-#: counts them, from 4.1 on. Before, a few rows make one.
 _ROWS_OF_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+def _rows_of_a_batch(version: str) -> str:
+    """The most rows of a batch in a version of Spark.
+
+    A row is a situation, or a piece of megabytes or a whole file: bytes bound a batch, where Spark
+    counts them, from 4.1 on. Before, a few rows make one.
+    """
+    return "10000" if numbers_of(version) >= (4, 1) else "4"
 
 
 #: Packages that every worker needs.
@@ -108,8 +115,7 @@ def suited(spark: SparkSession) -> Iterator[SparkSession]:
     It begins with what this one has, such as credentials of a store. Raises SparkError where
     Spark's packages or the workers' Python do not fit.
     """
-    rows_of_a_batch = "10000" if numbers_of(spark.version) >= (4, 1) else "4"
-    values = _NEEDED | _FOR_PIECES | {_ROWS_OF_A_BATCH: rows_of_a_batch}
+    values = _NEEDED | _FOR_PIECES | {_ROWS_OF_A_BATCH: _rows_of_a_batch(spark.version)}
     with fitting_workers(spark):
         own = _copied(spark)
         # Spark Connect cannot copy a session before 4.1: there they are put back.

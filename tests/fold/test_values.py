@@ -128,7 +128,7 @@ def audit(tables: Tables, cutting: Cutting, known: dict[int, list[Piece]]) -> Au
             piece for table in cutting.tables() for piece in known[id(tables[table.name])]
         )
         folded = fold_pieces(engine, pieces, cutting)
-        rows, gaps = judged(engine, folded), list(lost_rows(folded.facts))
+        rows, gaps = judged(engine, folded), list(lost_rows(folded.facts, {}))
     assert all(gap.kind == ROWS_LOST for gap in gaps)
     return Audited(rows, folded.refused.to_pylist(), [gap.text for gap in gaps])
 

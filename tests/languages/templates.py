@@ -29,6 +29,7 @@ TEMPLATES = {
     "_describe_members": (1, 2),
     "_who_uses": (1,),
     "_judged": (1,),
+    "Change": (1,),
     "joined": (1, "template"),
 }
 #: By function the arguments that are a noun, with its plural where it has one of its own.
