@@ -14,10 +14,9 @@ from tests.support.events import DUPLICATE, ORPHANED, SHARE, lasting_queues, lat
 
 
 @pytest.mark.parametrize("by", SHARE)
-@pytest.mark.parametrize("step_ms", [1, 1000])
-def test_events_have_the_findings_of_rounds_or_are_refused(by: str, step_ms: int) -> None:
+def test_events_have_the_findings_of_rounds_or_are_refused(by: str) -> None:
     tables = three_groups()
-    tables["heartbeats"] = late(tables["heartbeats"], by, step_ms=step_ms)
+    tables["heartbeats"] = late(tables["heartbeats"], by)
     with pytest.raises(InputError, match=r"topic_routes': \.\.\.\}, round_seconds=60\)"):
         audit(tables)
     found = audit(tables, round_seconds=60)

@@ -288,7 +288,6 @@ _LASTS = ("--set=persistence_seconds=180",)
 #: A fault is in sight in each, and nothing can be seen to last.
 _TOO_SHORT = {
     "one round": (_last(1), "cover 0 s of the 180 s", _LASTS),
-    "the last two minutes": (_last(3), "cover 120 s of the 180 s", _LASTS),
     "snapshot_time stays": (_last(5, _at_one_time), "snapshot_time stays at", _LASTS),
 }
 SCENARIOS = (
@@ -302,7 +301,9 @@ SCENARIOS = (
         for name, (night, words, options) in _TOO_SHORT.items()
     ),
     Scenario("it ends early", "INCOMPLETE", capture("S1"), ("after the last one",), None, _DATED),
-    Scenario("a group that is gone", "INCOMPLETE", capture("S1"), ("no longer in any dump",), _GONE),
+    Scenario(
+        "a group that is gone", "INCOMPLETE", capture("S1"), ("no longer in any dump",), _GONE
+    ),
 )
 
 

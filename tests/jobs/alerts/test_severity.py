@@ -22,46 +22,6 @@ from jobs.storage import Location, Reports
 from tests.support.written_reports import publish, report_row
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("tables", "verdict"),
-    [
-        ({"orphaned_queues": [{}]}, "CRITICAL"),
-        ({"duplicate_queues": [{"severity": "WARNING"}]}, "WARNING"),
-        ({"stalled_queues": [{"severity": "INFO", "persistence": "TRANSIENT"}]}, None),
-        ({"orphaned_queues": [{"known_issue": "OPS-1"}]}, None),
-        ({"orphaned_queues": [{"known_issue": "OPS-1"}, {"severity": "WARNING"}]}, "WARNING"),
-        ({"group_faults": [{"fault": "EXPRESSION_MISMATCH"}]}, "CRITICAL"),
-        # A finding of a queue that names it stands for it, also as a known issue.
-        (
-            {
-                "group_faults": [{"fault": "GHOST_MEMBER", "queues_affected": 2}],
-                "orphaned_queues": [{"causes": ["GHOST_MEMBER"], "known_issue": "OPS-1"}],
-            },
-            None,
-        ),
-        # What affects queues and shows on none of them counts itself.
-        ({"group_faults": [{"fault": "GROUP_NOT_CONSUMING", "queues_affected": 2}]}, "CRITICAL"),
-        ({"group_faults": [{"fault": "ROUTE_CHANGED", "severity": "INFO"}]}, None),
-    ],
-)
-def test_the_gate_of_the_dag_stops_for_what_the_page_counts(
-    tmp_path: Path, tables: dict[str, list[dict[str, Any]]], verdict: str | None
-) -> None:
-    """It reads the counts of the pointer: rows of a severity, less those that are known."""
-    rows = {name: [report_row(name, **each) for each in of] for name, of in tables.items()}
-    published = publish(tmp_path, "2026-11-20", rows)
-    problems = read_problems(PublishedTables(Reports(Location(tmp_path)), published))
-    counts = published.summary["findings"].values()
-    stops_for = [
-        severity
-        for severity in ("CRITICAL", "WARNING")
-        if sum(of_table[severity] - of_table["known"][severity] for of_table in counts)
-    ]
-    assert [each.severity for each in problems if each.is_counted] == stops_for[:1]
-    assert stops_for[:1] == ([verdict] if verdict else [])
-
-
 def severe_rows() -> Iterator[tuple[str, dict[str, Any]]]:
     """A row of each kind that has a severity, with queues and without, by the name of its table."""
     for table in QUEUE_FINDINGS:

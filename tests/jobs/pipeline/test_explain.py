@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -246,14 +243,6 @@ When DUPLICATE_CLIENT_ID is mended (every queue has one owner)
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_lists_that_differ_are_told_with_their_odds(cli: CommandLine) -> None:
-    text = cli("explain", "--dumps", CAPTURES / "S15", "--group", "G_S15", "--topic", "T_S15")
-    assert "  asked of broker-c (33% of the times): 12 queues, 2 client ids\n" in text
-    # It does not reach broker-c, so it reads no queue there, whatever it computes.
-    assert "  10.0.15.3@app    .  .  .  .    .  .  .  .    .  .  .  .\n" in text
-    assert "  wrong                         od od          o  o  o  o\n" in text
-
-
 def test_what_if_tells_what_moves_and_whether_it_is_safe(cli: CommandLine) -> None:
     source = ["--dumps", CAPTURES / "S4", "--group", "G_S4", "--topic", "T_S4B"]
     changes = ["--strategy", "AVG_BY_CIRCLE", "--queues", "broker-a=5"]
@@ -384,20 +373,6 @@ def test_a_refused_list_of_another_cluster_is_not_the_reason(tmp_path: Path) -> 
     offline = poll_line(cluster="C2", error_code=206)
     with pytest.raises(InputError, match="no member of G subscribes to the topic 'T'"):
         of_dump(a_dump(tmp_path, refused, offline), cluster="C2")
-
-
-@pytest.mark.e2e
-def test_a_dump_is_enough_without_java(tmp_path: Path, repository: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.cli", "what-if", *S2, "--leave", "10.0.2.9@app-1"],
-        cwd=tmp_path,
-        env={"PATH": str(tmp_path), "PYTHONPATH": str(repository), "HOME": os.environ["HOME"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "10.0.2.9@app-1 leaves" in done.stdout
 
 
 def test_when_the_data_is_and_when_the_fault_was_is_said(cli: CommandLine) -> None:

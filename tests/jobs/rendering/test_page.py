@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import __version__
@@ -527,15 +527,6 @@ def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
     told = report(**two_processes_share_one_client_id())
     text = ticket(told, pages="https://docs.example/a (b)/")
     assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
-
-
-@pytest.mark.long
-@given(st.text(min_size=1))
-@settings(max_examples=25)
-def test_no_name_changes_what_the_page_is_made_of(name: str) -> None:
-    page = Page(to_html(full_report(name), "out/reports", "https://docs.example/findings"))
-    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in Page(full_page()).elements}
-    assert all(line.count("\n") == 0 for line in page.texts["bdi"])
 
 
 def a_night(groups: int, faulty: int) -> dict[str, list[dict[str, Any]]]:

@@ -64,12 +64,19 @@ def said(tmp_path: Path, cli: CommandLine) -> Said:
     return said
 
 
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of these tables, and one of none the day before."""
+    folder = tmp_path_factory.mktemp("reports")
+    publish(folder, "2026-11-19", {}, run_id="run-0")
+    publish(folder, "2026-11-20", TABLES)
+    return folder
+
+
 @pytest.fixture
-def show(tmp_path: Path, said: Said):
-    """The lines that ``show`` prints of a run of these tables."""
-    publish(tmp_path, "2026-11-19", {}, run_id="run-0")
-    publish(tmp_path, "2026-11-20", TABLES)
-    return lambda *arguments: said(*arguments)[0].splitlines()
+def show(reports: Path, cli: CommandLine):
+    """The lines that ``show`` prints of that run."""
+    return lambda *arguments: cli("show", *arguments, "--reports", reports).splitlines()
 
 
 def test_rows_are_sorted_by_where_and_when(show) -> None:
@@ -209,10 +216,10 @@ def test_json_has_whole_rows(show) -> None:
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(
-    tmp_path: Path, said: Said, arguments: list[str], told: str
+    reports: Path, cli: CommandLine, arguments: list[str], told: str
 ) -> None:
-    publish(tmp_path, "2026-11-20", TABLES)
-    assert told in said(*arguments, code=3 if "--date" in arguments else 2)[1]
+    cli("show", *arguments, "--reports", reports, code=3 if "--date" in arguments else 2)
+    assert told in cli.err
 
 
 HEALTHS = [
@@ -224,6 +231,13 @@ HEALTHS = [
         ("G_GAPS", "B", "NO_ROUTE"),
     )
 ]
+
+
+@pytest.fixture(scope="module")
+def of_healths(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("healths")
+    publish(folder, "2026-11-20", {"group_health": HEALTHS})
+    return folder
 
 
 @pytest.mark.long
@@ -244,22 +258,22 @@ HEALTHS = [
         (["--group", "G_GAPS", "--topic", "A"], 0, "0 rows: it was audited"),
     ],
 )
-@pytest.mark.parametrize("form", ["table", "json"])
 def test_no_rows_have_a_reason(
-    tmp_path: Path, said: Said, arguments: list[str], code: int, told: str, form: str
+    of_healths: Path, cli: CommandLine, arguments: list[str], code: int, told: str
 ) -> None:
-    publish(tmp_path, "2026-11-20", {"group_health": HEALTHS})
-    show = ["orphaned_queues", "--format", form, *arguments]
-    out, err = said(*show, code=code)
-    assert told in err
-    assert "0 rows: " not in out, "a program reads this"
-    assert (told in said(*show, "--quiet", code=code)[1]) == (code == 2)
+    for form in ("table", "json"):
+        show = ["show", "orphaned_queues", "--format", form, *arguments, "--reports", of_healths]
+        out = cli(*show, code=code)
+        assert told in cli.err
+        assert "0 rows: " not in out, "a program reads this"
+    cli(*show, "--quiet", code=code)
+    assert (told in cli.err) == (code == 2)
 
 
-def test_nothing_is_said_of_rows_that_are_there_or_of_all_rows(tmp_path: Path, said: Said) -> None:
-    publish(tmp_path, "2026-11-20", TABLES)
+def test_nothing_is_said_of_rows_that_are_there_or_of_all_rows(show, cli: CommandLine) -> None:
     for arguments in (["orphaned_queues", "--group", "H"], ["former_findings"]):
-        assert "0 rows" not in said(*arguments)[1]
+        show(*arguments)
+        assert "0 rows" not in cli.err
 
 
 def test_a_table_whose_files_are_gone_is_an_error_and_not_empty(tmp_path: Path, said: Said) -> None:
