@@ -58,10 +58,11 @@ def cases() -> Iterator[Case]:
         row = report_row(table, severity="WARNING", finding_id=kind)
         yield Case(kind, {**healthy, table: [row]}, "WARNING", "WARNING.*G", metric="findings")
     for some in batched(FAULTS, 4):
-        # They affect queues that no other row shows; each is of a group of its own.
+        # They affect none, or queues that no other row shows; each is of a group of its own.
+        groups = [{"consumer_group": f"G{n}", "queues_affected": n % 2} for n in range(4)]
         faults = [
-            report_row("group_faults", fault=each, queues_affected=2, consumer_group=f"G{number}")
-            for number, each in enumerate(some)
+            report_row("group_faults", fault=each, **of)
+            for each, of in zip(some, groups, strict=False)
         ]
         words = "".join(f"(?=.*CRITICAL.*{KINDS[each].title})" for each in some)
         tables = {**healthy, "group_faults": faults}

@@ -458,6 +458,7 @@ def test_of_a_thousand_faulty_topics_the_worst_have_cards_and_the_others_are_cou
     html = html_of(1, orphaned_queues=rows)
     assert html.count('<details class="problem critical"') == 449
     assert html.count('<li id="G/P') == 50
+    assert len(html.encode()) < 400_000, "it can be mailed"
     assert "550 topics more not shown here" in html
     assert "10 topics more not shown here" in html
 
@@ -679,7 +680,8 @@ def test_a_name_is_broken_after_separators_alone_and_is_whole_in_its_title(name:
 
 def test_the_foot_says_what_made_the_page() -> None:
     run = published(settings="3f9a", engine="local", versions={"pyarrow": "26.0.1"})
-    html = to_html(build_report(run, RowTables(), 1), "r")
+    html = to_html(build_report(run, RowTables(), 1), "/home/alice/reports")
+    assert "alice" not in html, "a page is for others than whose machine it was"
     foot = html.partition("<footer>")[2]
     for each in ("<code>3f9a</code>", "engine local", "pyarrow 26.0.1", f"audit {__version__}"):
         assert each in foot
