@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from jobs.declared.kinds import KINDS
 from jobs.languages.language import language
 from rebalance_core import (
     AllocationError,
@@ -305,10 +304,3 @@ def test_a_change_and_its_steps_are_chinese(change: Change) -> None:
         assert_chinese(text)
     for effect in done.after.stacked:
         assert_chinese(effect.evidence)
-
-
-def test_the_page_calls_every_kind_as_the_chinese_index_of_the_findings_does() -> None:
-    index = (ROOT / "docs" / "zh" / "findings" / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^- \[(\w+)\]\([\w.#]+\): (.+)$", index, re.MULTILINE)
-    called = {name: CHINESE.of(kind.title) for name, kind in KINDS.items()}
-    assert called == dict(rows)

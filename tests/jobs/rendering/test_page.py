@@ -483,20 +483,6 @@ def test_a_ticket_has_the_verdict_and_the_worst() -> None:
     assert "- RESOLVED: `G` / `G` in `C`, orphaned queue 0 of broker-a" in text
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
-    text = ticket(full_report(name))
-    tables = [line for line in text.splitlines() if line.startswith("|")]
-    # Cells are parted by bars that no backslash precedes.
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {8}
-    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
-    assert not set("<>") & set(outside)
-    assert not re.search(r"\w://", outside)
-    assert not re.search(r"(?<!\\)\]\(http", outside)
-    assert "@all" not in outside
-    assert "\u202e" not in text
-
-
 def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_nowhere() -> None:
     rows = [finding(topic=f"T{number}") for number in range(3)]
     for top, listed in ((2, 2), (0, 1), (3, 3)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -176,14 +175,6 @@ def test_a_terminal_gets_short_cells_unless_columns_are_named(show) -> None:
     # What is null is no word.
     *_, row, _ = show("orphaned_queues", "--columns", "known_issue,topic")
     assert row.split() == ["T"]
-
-
-def test_what_strangers_chose_commands_neither_a_terminal_nor_a_spreadsheet(show) -> None:
-    lines = show("stacked_client_ids", "--columns", "client_id")
-    assert any(line.startswith(r"\x1b[2J") for line in lines)
-    cells = list(csv.DictReader(show("stacked_client_ids", "--format", "csv")))
-    assert {cell["client_id"] for cell in cells} == {"'=1+1", "\x1b[2J"}
-    assert {cell["topics"] for cell in cells} == {'["T", "%RETRY%G"]', '["T2"]'}
 
 
 def test_what_texts_are_made_of_is_shown_to_a_person_who_asks_for_it(show) -> None:
