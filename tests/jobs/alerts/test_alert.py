@@ -230,8 +230,6 @@ def test_always_tells_that_there_is_nothing(chat: Fake, reports: Path, alert: Al
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--webhook"], 2, "alerts: expected the webhook's URL in REBALANCE_AUDIT_WEBHOOK"),
-        (["--date", "2026-11-19"], 3, "no published report of 2026-11-19"),
         # The exporter reads another folder: nobody would see that the metrics are missing.
         (["--metrics", "nowhere/rebalance.prom", "--webhook"], 3, "expected a folder for nowhere"),
         (["--metrics", "/proc/rebalance.prom"], 4, ": check the path, and run again"),

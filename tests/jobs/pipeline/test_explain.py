@@ -277,17 +277,10 @@ def test_what_if_of_every_topic_as_json(cli: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["explain", *S2[:2]], 2, "the following arguments are required: --group"),
         (["explain", *S2[:2], "--group", "G_S3", "--topic", "T_S2"], 3, "did you mean 'G_S2'?"),
         (["explain", *S2[:4], "--topic", "T_S3"], 3, "did you mean 'T_S2'?"),
-        (["explain", *S2, "--at", "2026-11-20T00:00:00Z"], 3, "G_S2 has no snapshot up to"),
         (["explain", *S2, "--at", "noon"], 2, "--at: expected a time as ISO 8601, came 'noon'"),
-        (["explain", *S2, "--cluster", "C"], 3, "no cluster 'C' here with G_S2"),
-        (["explain", "--dumps", "/nowhere", *S2[2:]], 3, "no dump at /nowhere"),
-        (["explain", "--snapshots", "nowhere", *S2[2:]], 3, "no table heartbeats at"),
         (["what-if", *S2], 2, "expected a change, such as --leave ID"),
-        (["what-if", *S2, "--leave", "10.0.2.1@app-1"], 2, "'10.0.2.11@app-4'"),
-        (["what-if", *S2, "--strategy", "AVERAGE"], 2, "unknown strategy 'AVERAGE'"),
         (["what-if", *S2, "--mend", "STRATEGY_MISSMATCH"], 2, "did you mean 'STRATEGY_MISMATCH'?"),
     ],
 )  # fmt: skip
@@ -323,13 +316,6 @@ def test_many_clients_and_queues_are_cut_and_counted(tmp_path: Path, cli: Comman
 def of_dump(options: list[str], **asked: str) -> Moment:
     question = MomentQuestion("G", "T", **asked)
     return moments_of_dumps([options[1]], question, Settings())[0]
-
-
-def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
-    options = a_dump(tmp_path, poll_line("a"), poll_line("a", cluster="C2"))
-    with pytest.raises(InputError, match="in several clusters, 'C2', 'DefaultCluster': say which"):
-        of_dump(options)
-    assert of_dump(options, cluster="C2").cluster == "C2"
 
 
 @pytest.mark.parametrize(
@@ -377,15 +363,6 @@ def test_when_the_data_is_and_when_the_fault_was_is_said(cli: CommandLine) -> No
     assert "consumed by nobody and 3" in shown
     assert "the snapshots go" not in cli.err + shown
     assert "Nothing is wrong" not in shown
-
-
-def test_a_date_of_another_day_says_when_snapshots_are(tmp_path: Path, cli: CommandLine) -> None:
-    run = ["run", "--dumps", CAPTURES / "S2", "--output", tmp_path, "--quiet"]
-    cli(*run, "--date", "2026-11-20", code=3)
-    first, _, then = cli.err.partition(": the snapshots go from 2026-11-21T02:03:10Z to ")
-    none = "no snapshot from 2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z, exclusive"
-    assert first.endswith(none)
-    assert then.startswith(f"2026-11-21T02:07:11Z at {tmp_path}/snapshots, so name another --date")
 
 
 def test_without_a_source_the_snapshots_of_the_last_run_here_are_asked_with_its_settings(
