@@ -159,6 +159,15 @@ def repository() -> Path:
     return Path(__file__).parent.parent
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick_disk(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test but those of disks waits until a file is on one: that was most of a publication."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not {"faults", "storage"} & set(request.path.parts):
+            patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, which is the current one."""

@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 import tempfile
-from datetime import UTC, datetime
+from datetime import datetime
 from html import unescape
 from itertools import chain
 from pathlib import Path
@@ -102,21 +102,6 @@ def test_tables_of_arrow_polars_and_pandas_give_what_the_dump_gives(
     assert len(report["orphaned_queues"].to_pandas()) == 4
 
 
-def test_rounds_of_the_future_are_left_out_with_a_warning(
-    report: Report, tables: dict[str, pa.Table], caplog: pytest.LogCaptureFixture
-) -> None:
-    heartbeats = tables["heartbeats"]
-    column = heartbeats.schema.get_field_index("snapshot_time")
-    later = pa.array([datetime(2999, 1, 1, tzinfo=UTC)], heartbeats.schema.field(column).type)
-    wrong = heartbeats.slice(0, 1).set_column(column, heartbeats.schema.field(column), later)
-    both = pa.concat_tables([heartbeats, wrong])
-    came = audit(tables | {"heartbeats": both}, SETTINGS)
-    assert rows(came) == rows(report)
-    assert (
-        "lie in the future and are not audited (rows by cluster: DefaultCluster 1)" in caplog.text
-    )
-
-
 def test_several_dumps_are_one_audit(tmp_path: Path) -> None:
     both = audit([DUMP, str(CAPTURES / "S3" / "dump.jsonl.gz")], SETTINGS)
     assert set(both["group_health"]["consumer_group"].to_pylist()) == {"G_S2", "G_S3"}
@@ -188,14 +173,6 @@ def test_a_shell_shows_what_is_missing_and_why_nothing_lasts(report: Report) -> 
         "and count as passing: rebalance-audit show orphaned_queues and show duplicate_queues\n"
     ) in shown
     assert "as passing" not in repr(report)
-
-
-def test_a_moment_without_findings_says_when_there_were_some(report: Report) -> None:
-    shown = " ".join(report.explain("G_S2", "T_S2").split())
-    assert re.search(
-        "Nothing is wrong at this moment.*At other times, from .*: 3 queues consumed by nobody",
-        shown,
-    )
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ import pytest
 from jobs.api import audit
 from jobs.config.settings import Settings
 from jobs.config.window import Window
-from jobs.errors import InputError, SettingsError
+from jobs.errors import SettingsError
 from jobs.shell.report import Report
-from jobs.storage import Location
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import table, write_tables
 from tests.support.stacked import STACKED
@@ -93,11 +92,6 @@ def test_what_does_not_fit_is_said_before_anything_runs(
         audit({}, **asked) if asked else None
 
 
-def test_a_date_without_rows_is_an_error() -> None:
-    with pytest.raises(InputError, match="no list of members from 2026-01-07"):
-        audit(TABLES, date="2026-01-07")
-
-
 @pytest.mark.parametrize("form", ["mapping", "file"])
 def test_known_issues_mark_findings_until_they_expire(form: str, tmp_path: Path) -> None:
     file = tmp_path / "known.toml"
@@ -128,13 +122,3 @@ def test_with_the_reports_of_before_it_finds_what_the_command_finds(tmp_path: Pa
         found.append({each for each in statuses(came) if each[0]})
     assert found == [{("NEW", 1)}, {("PERSISTING", 2)}]
     assert came.summary["previous"]["date"] == "2026-01-05"
-
-
-def test_since_last_begins_where_the_run_before_did(tmp_path: Path) -> None:
-    snapshots = write_tables(
-        tmp_path / "snapshots", [(of, TABLES[of.name].to_pylist()) for of, _ in STACKED]
-    )
-    since = datetime.fromisoformat("2026-01-05T00:03:00+00:00")
-    audit_locally(task(Path(snapshots.base), tmp_path / "reports", Window(since=since)))
-    report = audit(TABLES, since="last", history=Location(tmp_path / "reports").base)
-    assert report.summary["window"]["since"] == "2026-01-05T00:03:00.000Z"

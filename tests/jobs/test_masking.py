@@ -235,13 +235,6 @@ def test_a_text_that_is_made_of_values_is_masked_value_by_value() -> None:
     assert MASKING.mask_all(plain) == plain
 
 
-def test_what_only_the_whole_text_shows_to_be_a_secret_leaves_no_parts() -> None:
-    text = Text("{user}|{key}|T|1", user="10.0.0.1@ak", key="12345678")
-    masked = MASKING.mask_all(text)
-    assert masked == MASKED != str(text)
-    assert not isinstance(masked, Text)
-
-
 def test_a_value_that_no_slot_shows_is_masked_too() -> None:
     text = Text("restart it", client=OF_BINDER)
     assert "12345678" not in str(MASKING.mask_all(text).parts())

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from jobs.declared.kinds import KINDS
 from jobs.languages.language import language
 from rebalance_core import (
     AllocationError,
@@ -20,9 +19,7 @@ from rebalance_core import (
     Member,
     Situation,
     State,
-    StrategyRule,
     StrategyRules,
-    TopicRoute,
     add_broker,
     evaluate,
     find_causes,
@@ -45,16 +42,13 @@ from rebalance_core.english import list_of
 from rebalance_core.faults import FAULTS
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.processes import count_processes
-from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
 from tests.core.test_causes import (
     FAULTY,
     MIXED,
-    PAIRS,
     PLAIN,
     STATES,
     all_use,
-    of_languages,
 )
 from tests.languages.templates import has_words
 from tests.support.snapshots import (
@@ -64,6 +58,7 @@ from tests.support.snapshots import (
     one_list_each,
     route,
     route_broker,
+    route_of,
     state,
 )
 
@@ -134,13 +129,6 @@ def faults_of(situation: Situation) -> dict[str, tuple[str, str]]:
     return {each.fault: (each.evidence, each.remedy) for each in found}
 
 
-def cut_off(source: str, *client_ids: str) -> State:
-    """Clients that broker-a does not list, and that do not reach it."""
-    members = [member(client_id=each, subscription_source=source) for each in client_ids]
-    lists = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a", "b", *members]}, queues=8)
-    return replace(lists, unreachable=tuple((each, "broker-a") for each in client_ids))
-
-
 NO_MEMBER = state(client_lists=(), offline_brokers=(("broker-a", 0),))
 
 
@@ -149,44 +137,17 @@ def each(client_ids: str, **facts: Any) -> list[Member]:
     return [member(client_id=client_id, **facts) for client_id in client_ids]
 
 
-def brokers(names: str) -> tuple[TopicRoute]:
-    """A route with a broker for each letter."""
-    return (route(*[route_broker(broker_name=f"broker-{name}") for name in names]),)
-
-
-def rings(*sizes: tuple[str, int]) -> StrategyRules:
-    name, node = "CONSISTENT_HASH", "virtual_node_count"
-    return StrategyRules([StrategyRule(".*", name, ids, {node: size}) for ids, size in sizes])
-
-
 #: A state alone is judged by plain rules.
 SITUATIONS: dict[str, State | Situation] = {
     **FAULTY,
     **{name: of for name, (of, *_) in MIXED.items()},
-    **{" and ".join(pair): of for pair, of in PAIRS.items()},
     "a topic that is not there": replace(one_list(["a"]), topic_routes=(route(),)),
-    "POP and PULL": one_list(
-        [*each("a", client_rebalance=False), *each("b", client_rebalance=True)]
-    ),
+    "two filters": one_list([m for n in "abc" for m in each(n, expression=f"TAG {n}")]),
     "no member": NO_MEMBER,
     "a ring without points": Situation(
         one_list(["a", "b"]), all_use("CONSISTENT_HASH", virtual_node_count=0)
     ),
-    "two filters": one_list([m for n in "abc" for m in each(n, expression=f"TAG {n}")]),
-    "a dead process": replace(one_list("abc", 6), process_counts=(ProcessCount("c", 0, "dead"),)),
-    "a table that changes": one_list(each("abc", subscribed_percent=25)),
-    "names that sort otherwise": of_languages(
-        **{"\uff21": "GO", "\U0001f600": "JAVA", "c": "JAVA"}
-    ),
-    "one does not reach a broker": cut_off("GROUP_TABLE", "c"),
     "an id as often as not": one_list_each({"broker-a": "aab", "broker-b": "aaab"}, queues=8),
-    "a nameserver without a broker": state(
-        topic_routes=(
-            route(route_broker(read_queue_nums=1), namesrv_addr="ns-1"),
-            route(namesrv_addr="ns-2"),
-        )
-    ),
-    "rings of different sizes": Situation(one_list("abc", 16), rings(("a", 3), (".*", 70))),
 }
 
 
@@ -242,7 +203,7 @@ NOT_AUDITED: dict[str, State | Situation] = {
     "a gRPC client": one_list(["host@1@0@16r6jvdv1x"]),
     "a POP topic": replace(one_list(["a"]), request_mode="POP"),
     "no broker answered": state(client_lists=()),
-    "one did not answer": replace(NO_MEMBER, topic_routes=brokers("abc")),
+    "one did not answer": replace(NO_MEMBER, topic_routes=(route_of("abc"),)),
     "only a broker beside the route answered": state(
         client_lists=(client_list("a", broker_name="elsewhere"),)
     ),
@@ -343,10 +304,3 @@ def test_a_change_and_its_steps_are_chinese(change: Change) -> None:
         assert_chinese(text)
     for effect in done.after.stacked:
         assert_chinese(effect.evidence)
-
-
-def test_the_page_calls_every_kind_as_the_chinese_index_of_the_findings_does() -> None:
-    index = (ROOT / "docs" / "zh" / "findings" / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^- \[(\w+)\]\([\w.#]+\): (.+)$", index, re.MULTILINE)
-    called = {name: CHINESE.of(kind.title) for name, kind in KINDS.items()}
-    assert called == dict(rows)

@@ -64,8 +64,10 @@ def test_an_alert_is_in_the_language(audited: Reports, capsys: pytest.CaptureFix
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("nights", "number"), [([], 1), (["--nights", "3"], 2)])
-@pytest.mark.parametrize(("code", "tag"), [("en", "en"), ("zh", "zh-CN")])
+@pytest.mark.parametrize(
+    ("nights", "number", "code", "tag"),
+    [([], 1, "en", "en"), (["--nights", "3"], 2, "zh", "zh-CN")],
+)
 def test_a_page_is_in_the_language(
     nights: list[str], number: int, code: str, tag: str, audited: Reports, tmp_path: Path
 ) -> None:

@@ -202,7 +202,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", range(0, 57, 3))
+@pytest.mark.parametrize("step", range(0, 57, 8))
 def test_killed_at_any_step_a_date_is_whole_or_gone_and_the_next_goes_on(
     reports: Path, killed_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,17 @@ SUMMARY: dict[str, Any] = {
 }
 
 
+def _parquet(rows: pa.Table) -> bytes:
+    pq.write_table(rows, file := pa.BufferOutputStream())
+    return file.getvalue().to_pybytes()
+
+
+@cache
+def _empty(name: str) -> bytes:
+    """The file of a table without rows: of most tables of a run, which are made in each test."""
+    return _parquet(TABLES[name].schema.empty_table())
+
+
 def publish(
     folder: Path,
     date: str,
@@ -101,7 +113,7 @@ def publish(
         place = Path(reports.table(name, date, run_id).base)
         place.mkdir(parents=True)
         rows = pa.Table.from_pylist(given[name], TABLES[name].schema)
-        pq.write_table(rows, place / "part-0.parquet")
+        (place / "part-0.parquet").write_bytes(_parquet(rows) if given[name] else _empty(name))
         files[name] = TableFiles.written(reports.root, Location(place), rows.num_rows)
         tally.add(name, rows)
 

@@ -19,6 +19,7 @@ from tests.sweep.spoiled import cases, fields, night
 #: Of the cases every so many-th is tried: 1 is all of them.
 EVERY = int(os.environ.get("EVERY", "40"))
 CONTROL = "control"
+KINDS = {kind for kind, _ in fields()}
 #: What differs from run to run, and not by what is found.
 _BY_RUN = {"event_id", "texts"}
 
@@ -44,16 +45,11 @@ def of_control(report: Report) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    return of_control(audited(tmp_path_factory.mktemp("control"), night([])))
-
-
-@pytest.mark.parametrize("kind", sorted({kind for kind, _ in fields()}))
-def test_a_number_costs_its_line_and_never_the_night(
-    kind: str, whole: dict[str, list[str]], tmp_path: Path
-) -> None:
-    those = [each for each in cases() if each.kind == kind][::EVERY]
+def test_a_number_costs_its_line_and_never_the_night(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    whole = of_control(audited(tmp_path / "whole", night([])))
+    of_kinds = [[each for each in cases() if each.kind == kind] for kind in sorted(KINDS)]
+    those = [each for of_kind in of_kinds for each in of_kind[::EVERY]]
     report = audited(tmp_path, night(those))
     assert of_control(report) == whole
     health = report["group_health"].to_pylist()

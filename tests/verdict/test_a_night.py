@@ -5,15 +5,11 @@ A smaller copy of ``tests.support.night``: 24 groups, 8 of them with a fault tha
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from jobs.cli import main
-from jobs.declared.kinds import INFO
-from jobs.rendering.nights import read_history
-from jobs.rendering.page import to_html
 from jobs.rendering.page_values import PageValues, build_report
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
@@ -83,23 +79,6 @@ def test_each_fault_that_lasts_is_found_and_no_other(report: PageValues) -> None
     assert [each.name for each in FAULTY if FAULTS[each.fault] not in names(each)] == []
 
 
-def test_what_waits_comes_first_and_idle_queues_after_it(report: PageValues) -> None:
-    order = [each.place.consumer_group for each in report.counted if "%RETRY" not in each.place[2]]
-    planted = {each.name: each for each in FAULTY}
-    kinds = [planted[name].fault for name in order]
-    assert kinds[0] == "stalled"
-    assert kinds.index("idle and dead") > kinds.index("offline")
-    (stalled,) = (each for each in FAULTY if each.fault == "stalled")
-    # 3 queues that 20,000 messages a minute come to; of the others the last message is on its way.
-    unread = 3 * 20_000 * (44 - stalled.begins)
-    waiting = report.counted[0].waiting
-    assert (waiting.messages, waiting.per_minute) == (unread + 9, 60_000)
-    assert waiting.since is not None
-    assert (waiting.since.hour, waiting.since.minute) == (10, stalled.begins + 1)
-    words = f"{unread + 9:,} messages wait, 60,000 more a minute"
-    assert words in report.counted[0].headline
-
-
 def test_what_waits_is_on_every_surface(surfaces: Surfaces, report: PageValues) -> None:
     number = f"{report.verdict.waiting.messages:,} messages wait"
     for surface in ("page", "ticket", "console", "in_python"):
@@ -109,26 +88,3 @@ def test_what_waits_is_on_every_surface(surfaces: Surfaces, report: PageValues) 
         assert first in surfaces.texts[surface], surface
     metric = surfaces.metrics['backlog_messages{cluster="prod"}']
     assert metric == report.verdict.waiting.messages
-
-
-def test_what_passed_has_no_card_and_no_box_of_what_to_do(report: PageValues) -> None:
-    assert {card.problem.standing for card in report.cards} == {"COUNTED"}
-    html = to_html(report, "reports")
-    passed = html.partition('id="passed"')[2].partition("</details>")[0]
-    assert passed.count("<li id=") >= 16
-    assert "todo" not in passed
-    for card in re.findall(r"<article.*?</article>", html, re.S):
-        own = re.sub(r'<details class="retry.*?</details>', "", card, flags=re.S)
-        assert own.count('class="todo"') <= 1
-    events = [each.headline for each in report.passed]
-    assert events[0] == RESTART
-    # All that passed began with the restart.
-    assert len(events) == 1
-
-
-def test_nights_show_the_groups_of_which_something_lasted_alone(folder: Path) -> None:
-    history = read_history(Reports(Location(folder)), DAY, 1)
-    assert {each.consumer_group for each in history.strips} == {each.name for each in FAULTY}
-    levels = {level for night in history.nights for level in night.levels.values()}
-    assert INFO in levels
-    assert history.well == len(GROUPS) - len(FAULTY)

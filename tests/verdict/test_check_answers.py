@@ -99,35 +99,6 @@ def test_gone_is_what_all_who_could_show_it_have_not_shown_for_long_enough(
     assert said.reason
 
 
-@pytest.mark.parametrize(
-    ("kind", "waiting", "state"),
-    [("ORPHANED", 7, "OTHER_FAULT"), ("ORPHANED", 0, "GONE"), ("DUPLICATE", 7, "GONE")],
-)
-def test_messages_that_nobody_read_are_not_well_because_their_queue_left(
-    kind: str, waiting: int, state: str
-) -> None:
-    said = answer(finding(kind, backlog=waiting), look(left=Text("the queue left")), LEAST)
-    assert said.state == state
-    assert ("7 messages" in said.now) == (state == "OTHER_FAULT")
-
-
-def test_one_finding_that_is_still_there_decides_over_the_others() -> None:
-    gone, there = look(), look(sightings=[seen(1, 10, ongoing=True)])
-    both = CheckAnswers(
-        [
-            answer(finding(), gone, LEAST),
-            answer(finding(queue=("a", 1)), there, LEAST),
-            answer(finding(queue=("a", 2)), look(TEN[:1]), LEAST),
-        ]
-    )
-    assert both.state == "STILL_THERE"
-    assert both.sentence == (
-        "Still there: 1 of 3 findings of G, orphaned queue (queue 1 of a) of G / T: "
-        "seen from 1970-01-01 00:01:00 UTC to 00:10:00."
-    )
-    assert [each.state for each in both.parts] == ["STILL_THERE", "NOT_YET", "GONE"]
-
-
 def test_of_several_the_one_that_can_be_said_last_decides_when() -> None:
     early, late = (
         answer(finding(), look(TEN[:1]), LEAST),
@@ -137,9 +108,3 @@ def test_of_several_the_one_that_can_be_said_last_decides_when() -> None:
     never = answer(finding(), look(lacks=[Lack("not audited")]), LEAST)
     assert CheckAnswers([early, never]).at is None
     assert CheckAnswers([early, never]).sentence.startswith("Cannot be said yet: ")
-
-
-def test_a_known_issue_that_is_still_there_is_called_one() -> None:
-    there = look(sightings=[seen(1, 10, ongoing=True)])
-    said = CheckAnswers([answer(finding(known_issue="on purpose"), there, LEAST)])
-    assert said.sentence.startswith("Still there, a known issue (on purpose): orphaned queue")

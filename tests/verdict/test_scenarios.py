@@ -23,11 +23,13 @@ def test_no_surface_gives_an_all_clear_not_earned(scenario: Scenario, tmp_path: 
     # Too much that was not understood is an exit code of its own.
     assert (code == 0) is (scenario.state == "WELL")
     assert code in (0, 1, 3)
-    assert scenario.words in " ".join(console.split())
+    # The console has the first of what is missing, and the number of the others.
+    assert any(each in " ".join(console.split()) for each in scenario.words or [""])
     reports = Reports(Location(tmp_path / "out" / "reports"))
     verdict = read_verdict(PublishedTables(reports, reports.resolve(DAY)))
     assert verdict.state == scenario.state
-    assert scenario.words in "; ".join(verdict.missing)
+    missing = "; ".join(verdict.missing)
+    assert [each for each in scenario.words if each not in missing] == []
     if scenario.name not in ON_ALL_SURFACES:
         return
     found, level = surfaces(tmp_path), LEVELS[scenario.state]
@@ -38,7 +40,8 @@ def test_no_surface_gives_an_all_clear_not_earned(scenario: Scenario, tmp_path: 
     assert any(found.gate[name] for name in ("CRITICAL", "INCOMPLETE")) is (code != 0)
     assert found.alert.startswith("nothing to send") is (scenario.state == "WELL")
     texts = {name: text for name, text in found.texts.items() if name != "alert"}
-    assert [name for name, text in texts.items() if scenario.words not in text] == []
+    for words in scenario.words:
+        assert [name for name, text in texts.items() if words not in text] == []
 
 
 def test_the_secret_of_a_client_whose_lines_were_refused_is_published_nowhere(

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.api import audit
 from jobs.declared.instants import SECOND, Instant
 from jobs.declared.kinds import PERSISTENT
 from jobs.judge.times import Portion, extent_of, persistence, runs_of
-from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.verdict.silence import (
     longest_silence,
     missed_rounds,
@@ -18,7 +16,6 @@ from jobs.verdict.silence import (
     slow_rounds,
     too_short,
 )
-from tests.support.snapshots import at, heartbeat_row, route_row, table
 
 LASTS = 180
 MINUTE = 60 * SECOND
@@ -140,16 +137,3 @@ def test_a_few_rounds_of_a_whole_night_are_most_of_it_missing() -> None:
     assert [each.kind for each in found] == ["ROUNDS_END_EARLY"]
     # Four rounds a day.
     assert [*short_nights({"C": rounds(6 * 3_600, 4)}, 0, night)] == []
-
-
-@pytest.mark.parametrize(("number", "state"), [(1, "INCOMPLETE"), (2, "INCOMPLETE"), (5, "WELL")])
-def test_tables_of_a_round_or_two_are_no_all_clear(number: int, state: str) -> None:
-    heartbeats = [heartbeat_row(snapshot_time=at(60 * each)) for each in range(number)]
-    routes = [route_row(snapshot_time=at(60 * each)) for each in range(number)]
-    tables = {
-        "heartbeats": table(HEARTBEATS, heartbeats),
-        "topic_routes": table(TOPIC_ROUTES, routes),
-    }
-    report = audit(tables)
-    assert report.summary["verdict"]["state"] == state
-    assert ("the snapshots cover" in repr(report)) is (state == "INCOMPLETE")

@@ -58,10 +58,11 @@ def cases() -> Iterator[Case]:
         row = report_row(table, severity="WARNING", finding_id=kind)
         yield Case(kind, {**healthy, table: [row]}, "WARNING", "WARNING.*G", metric="findings")
     for some in batched(FAULTS, 4):
-        # They affect queues that no other row shows; each is of a group of its own.
+        # They affect none, or queues that no other row shows; each is of a group of its own.
+        groups = [{"consumer_group": f"G{n}", "queues_affected": n % 2} for n in range(4)]
         faults = [
-            report_row("group_faults", fault=each, queues_affected=2, consumer_group=f"G{number}")
-            for number, each in enumerate(some)
+            report_row("group_faults", fault=each, **of)
+            for each, of in zip(some, groups, strict=False)
         ]
         words = "".join(f"(?=.*CRITICAL.*{KINDS[each].title})" for each in some)
         tables = {**healthy, "group_faults": faults}
@@ -73,17 +74,23 @@ def cases() -> Iterator[Case]:
         yield Case(*kind(healthy))
     passed = report_row("orphaned_queues", **PASSED)
     yield Case("passed", {**healthy, "orphaned_queues": [passed]}, "INFO", "", {}, "", False)
-    for coverage in (*ACTIONS, "A_LATER_ONE"):
-        rows = [report_row("group_health", coverage=coverage, reason="no such luck")]
-        words = f"{coverage.replace('_', ' ').lower()}.*G.*no such luck"
-        metric = f'not_audited{{coverage="{coverage}"}}'
-        yield Case(coverage, {"group_health": rows}, "INCOMPLETE", words, metric=metric)
+    for some in batched((*ACTIONS, "A_LATER_ONE"), 4):
+        metric = " ".join(f'not_audited{{coverage="{each}"}}' for each in some)
         values = {"unaudited_since": minute(5), "unaudited_until": minute(25)}
-        partly = [report_row("group_health", unaudited_coverage=coverage, **values)]
-        words = f"for some time.*{coverage.replace('_', ' ').lower()}.*10:05.*10:25.*G"
-        case = Case(f"{coverage} for a time", {"group_health": partly}, "INCOMPLETE", words)
-        case.metric = metric
-        yield case
+        for name, column, said, more in (
+            ("{}", "coverage", "{}.*G.*no such luck", {"reason": "no such luck"}),
+            ("{} for a time", "unaudited_coverage", "for some time.*{}.*10:05.*10:25.*G", values),
+        ):
+            rows = [
+                report_row("group_health", consumer_group=f"G{number}", **{column: each}, **more)
+                for number, each in enumerate(some)
+            ]
+            shown = [said.format(each.replace("_", " ").lower()) for each in some]
+            # A message has the first, and the number of the others.
+            words = "".join(f"(?=.*{each})" for each in shown)
+            words += f"|{min(shown)}.*and {len(some) - 1} more gap"
+            names = name.format(" ".join(some))
+            yield Case(names, {"group_health": rows}, "INCOMPLETE", words, metric=metric)
     known, complete = (
         [
             report_row("group_health", consumer_group=f"G{number}", coverage=coverage, **marked)

@@ -28,7 +28,7 @@ from tests.support.services import (
     slack,
     taken,
 )
-from tests.support.written_reports import NOON, publish, report_row
+from tests.support.written_reports import publish, report_row
 
 DATE = "2026-11-20"
 
@@ -159,6 +159,7 @@ def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
     chat.answers = [(404, {}, "")]
     alert(chat, "--metrics", str(metrics), "--webhook", code=4)
     assert "the message was not delivered (JSON): HTTP status 404; the reports are" in alert.err
+    assert "of whatever date, sends what is open" in alert.err
     assert TOKEN not in alert.err + alert.out
     assert "rebalance_audit_findings{" in metrics.read_text()
     assert [path.name for path in metrics.parent.iterdir()] == ["rebalance.prom"]
@@ -168,69 +169,6 @@ def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
 
 
 LATER = "2026-11-21"
-
-
-@pytest.mark.parametrize(
-    ("first", "settings_then", "said"),
-    [
-        # Nobody took the message; it was less severe.
-        ({}, None, "open for 2 nights, first sent now"),
-        ({"severity": "WARNING"}, "", "open for 2 nights, sent as WARNING before"),
-    ],
-    ids=["refused", "sent as warning"],
-)
-def test_what_is_open_is_sent_whatever_date_it_is_of(
-    chat: Fake,
-    reports: Path,
-    settings: Path,
-    alert: Alert,
-    first: dict[str, Any],
-    settings_then: str | None,
-    said: str,
-) -> None:
-    audit(reports, orphan("one", **first))
-    settings.write_text(settings_then or "")
-    chat.answers = [(404, {}, "")] if settings_then is None else []
-    alert(chat, "--webhook", code=4 if settings_then is None else 0)
-    assert ("of whatever date, sends what is open" in alert.err) is (settings_then is None)
-    settings.write_text("")
-    goes_on = {"status": "PERSISTING", "nights_open": 2, "open_since": NOON}
-    audit(reports, orphan("one", **goes_on), date=LATER)
-    before = len(chat.posted)
-    alert(chat, "--webhook")
-    (problem,) = chat.bodies[-1]["problems"]
-    assert problem["summary"].endswith(said)
-    for date in (LATER, DATE, LATER):
-        alert(chat, "--webhook", "--date", date)
-    audit(reports, orphan("one", **goes_on), date="2026-11-22")
-    alert(chat, "--webhook")
-    assert len(chat.posted) == before + 1
-    # It is over, and back.
-    audit(reports, date="2026-11-23")
-    alert(chat, "--webhook")
-    audit(reports, orphan("one"), date="2026-11-24")
-    alert(chat, "--webhook")
-    assert topics(chat)[before + 1 :] == [["T"]]
-
-
-def test_a_night_in_which_nothing_was_audited_forgets_nothing(
-    chat: Fake, reports: Path, alert: Alert
-) -> None:
-    def night(date: str, *orphans: dict[str, Any], **former: str) -> None:
-        health = [report_row("group_health", coverage="NO_BROKER_ANSWERED")]
-        rows = [report_row("former_findings", **former)] if former else []
-        tables = {"orphaned_queues": orphans, "former_findings": rows, "group_health": health}
-        publish(reports, date, tables)
-
-    audit(reports, orphan("one"))
-    alert(chat, "--webhook")
-    night(LATER, finding_id="one", status="NOT_AUDITED")
-    alert(chat, "--webhook")
-    assert "1 finding resolved" not in chat.bodies[-1]["text"]
-    assert "Resolved" not in chat.bodies[-1]["text"]
-    audit(reports, orphan("one", status="PERSISTING"), date="2026-11-22")
-    alert(chat, "--webhook")
-    assert alert.out == "nothing to send for 2026-11-22\n"
 
 
 def test_owners_of_findings_are_called_once(reports: Path, settings: Path, alert: Alert) -> None:
@@ -292,8 +230,6 @@ def test_always_tells_that_there_is_nothing(chat: Fake, reports: Path, alert: Al
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--webhook"], 2, "alerts: expected the webhook's URL in REBALANCE_AUDIT_WEBHOOK"),
-        (["--date", "2026-11-19"], 3, "no published report of 2026-11-19"),
         # The exporter reads another folder: nobody would see that the metrics are missing.
         (["--metrics", "nowhere/rebalance.prom", "--webhook"], 3, "expected a folder for nowhere"),
         (["--metrics", "/proc/rebalance.prom"], 4, ": check the path, and run again"),
@@ -322,18 +258,6 @@ def test_metrics_on_standard_output_have_no_other_line_in_between(
 
 
 # ---------------------------------------------------------------- notes
-
-
-def test_a_damaged_note_means_tell_again(chat: Fake, reports: Path, alert: Alert) -> None:
-    audit(reports, orphan("one"))
-    note = reports / "_alerts" / "note.json"
-    note.parent.mkdir()
-    note.write_text('{"destinations": ["one"')
-    alert(chat, "--webhook")
-    (line,) = [line for line in alert.err.splitlines() if "reads settings" not in line]
-    assert "what was posted and is open is posted again" in line
-    alert(chat, "--webhook")
-    assert topics(chat) == [["T"]]
 
 
 def test_a_note_that_cannot_be_written_is_one_line_after_the_post(

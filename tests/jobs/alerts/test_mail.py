@@ -92,8 +92,8 @@ def test_a_server_that_offers_no_tls_gets_neither_a_password_nor_a_mail(server: 
 
 def test_a_server_that_hangs_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        refusal = deliver(email(silent.getsockname()[1]), timeout=0.3)
-    assert refusal == Refusal("no answer: not within 0.3 s", 0.0)
+        refusal = deliver(email(silent.getsockname()[1]), timeout=0.1)
+    assert refusal == Refusal("no answer: not within 0.1 s", 0.0)
 
 
 def test_a_server_that_is_not_there_is_no_answer() -> None:

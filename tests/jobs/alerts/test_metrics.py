@@ -143,9 +143,9 @@ def test_names_from_strangers_stay_label_values_and_cannot_add_series(tmp_path: 
     hostile = ['"} 1\nevil_metric{a="', "back\\slash\\n", "日本\u2028", "x" * 10_000, "'; DROP", ""]
     rows = [
         report_row("orphaned_queues", consumer_group=name, cluster=name)
-        for name in (*hostile, *(f"G{n}" for n in range(500)))
+        for name in (*hostile, *(f"G{n}" for n in range(60)))
     ]
-    series = read(tmp_path, 1000, orphaned_queues=rows)
+    series = read(tmp_path, 100, orphaned_queues=rows)
     groups = values_of(series, "group_findings", "consumer_group")
     assert {visible(name)[:255] for name in hostile} <= groups
     assert not any("evil" in name for name, _ in series)

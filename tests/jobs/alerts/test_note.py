@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.alerts.delivered import DeliveredFinding, NoteError, Notes
+from jobs.alerts.delivered import DeliveredFinding, Notes
 from jobs.reports.tables import Place
 from jobs.storage import Location, Reports
 from tests.support.written_reports import publish
@@ -100,9 +100,3 @@ def test_no_damage_of_a_note_is_an_error(tmp_path: Path, at: int, other: bytes) 
     warnings: list[str] = []
     assert isinstance(notes(tmp_path, warnings).delivered(""), dict)
     assert len(warnings) <= 1
-
-
-def test_a_note_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "_alerts").write_text("a file in the place of the folder")
-    with pytest.raises(NoteError, match=r"_alerts/note\.json cannot be written \("):
-        notes(tmp_path, []).set_delivered("", {"a": A})

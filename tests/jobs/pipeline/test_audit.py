@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.config.window import Window
-from jobs.errors import ContractError, InputError
+from jobs.errors import InputError
 from jobs.pipeline.inputs import Inputs
 from jobs.schemas import (
     ALLOCATION_DRIFT,
@@ -192,23 +192,6 @@ def test_of_faults_those_are_counted_that_no_finding_of_a_queue_shows(folder: Pa
     findings = reports.summary["findings"]
     assert findings["orphaned_queues"]["total"] == findings["duplicate_queues"]["total"] == 2
     assert findings["group_faults"]["total"] == 1
-
-
-@pytest.mark.parametrize("name", ["heartbeats", "topic_routes"])
-def test_without_a_table_that_it_needs_nothing_is_audited(folder: Path, name: str) -> None:
-    for file in (folder / "snapshots" / name).iterdir():
-        file.unlink()
-    with pytest.raises(InputError, match=f"no table {name} at"):
-        audited(folder)
-    assert not (folder / "reports").exists()
-
-
-def test_a_table_that_lacks_columns_is_refused_and_nothing_is_published(folder: Path) -> None:
-    (file,) = (folder / "snapshots" / TOPIC_ROUTES.name).iterdir()
-    pq.write_table(pq.read_table(file, partitioning=None).drop("perm"), file)
-    with pytest.raises(ContractError, match="perm: expected int, is missing"):
-        audited(folder)
-    assert not (folder / "reports").exists()
 
 
 def test_a_window_in_which_no_group_was_seen_is_an_error_in_words(folder: Path) -> None:

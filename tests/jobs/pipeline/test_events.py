@@ -61,9 +61,8 @@ def published_of(of_dumps: Any, shards: int) -> dict[str, Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shards", [2, 7, 40])
-def test_however_groups_are_cut_into_shards_the_events_are_the_same(shards: int) -> None:
-    assert published(shards)["events"] == published(1)["events"]
+def test_however_groups_are_cut_into_shards_the_events_are_the_same() -> None:
+    assert published(7)["events"] == published(1)["events"]
     assert {row["kind"] for row in published(1)["events"]} >= {"MASTER_LEFT", "GROUP_SCALED"}
 
 

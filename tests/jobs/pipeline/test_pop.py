@@ -55,15 +55,9 @@ def found(of: PublishedReports) -> set[str]:
     return {row["topic"] for table in tables for row in of.rows(table)}
 
 
-def test_an_id_that_stands_twice_in_a_pop_group_is_no_fault_but_of_its_retry_topic(tmp_path):
-    of = published(tmp_path, {"T": "POP", "U": "POP"})
-    assert coverages(of) == {"T": "SHARED_BY_BROKER", "U": "SHARED_BY_BROKER", RETRY: "AUDITED"}
-    assert found(of) == {RETRY}
-
-
 def test_each_topic_of_a_group_has_its_own_mode(tmp_path):
     of = published(tmp_path, {"T": "POP", "U": "PULL"})
-    assert coverages(of)["U"] == "AUDITED"
+    assert coverages(of) == {"T": "SHARED_BY_BROKER", "U": "AUDITED", RETRY: "AUDITED"}
     assert found(of) == {"U", RETRY}
 
 

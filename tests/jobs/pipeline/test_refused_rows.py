@@ -133,10 +133,10 @@ def test_the_problems_of_all_tables_come_at_once() -> None:
 
 @pytest.mark.spark
 def test_a_dataframe_is_held_to_the_same_contract(spark: SparkSession) -> None:
-    for name, column, value, reason in (BROKEN[0], BROKEN[-1]):
-        every = tables(name, column, value)
-        frames = {each: spark.createDataFrame(_nullable(rows)) for each, rows in every.items()}
-        check(audit(frames), audit(tables()), name, column, reason)
+    name, column, value, reason = BROKEN[0]
+    every = tables(name, column, value)
+    frames = {each: spark.createDataFrame(_nullable(rows)) for each, rows in every.items()}
+    check(audit(frames), audit(tables()), name, column, reason)
 
 
 def _nullable(rows: pa.Table) -> pa.Table:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from base64 import b64encode
-from functools import cache
-from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,12 +15,10 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from jobs.config.choices import LANGUAGES
-from jobs.config.settings import Settings
 from jobs.declared.kinds import KINDS
 from jobs.languages.language import ENGLISH, Language, language
 from jobs.rendering.nights import History, Nights, history_of
 from jobs.rendering.page import FindingPages, html_environment, to_html, to_markdown
-from jobs.rendering.page_values import build_report
 from jobs.rendering.write import to_index
 from jobs.reports import words
 from jobs.texts.shown import visible
@@ -32,9 +27,8 @@ from rebalance_core.texts import Text, encode
 from tests.jobs.rendering.test_nights import a_page, missing, night
 from tests.jobs.rendering.test_page import HOSTILE, full_report, report
 from tests.languages.english_left import english_in
-from tests.support.audited import Rows, audit_dumps
 from tests.support.html import VOID, Page
-from tests.support.published import RowTables, fault, finding, health, published
+from tests.support.published import fault, finding, health
 
 CHINESE = language("zh")
 DATA = Path(__file__).parents[2] / "data"
@@ -77,22 +71,6 @@ class Visible(HTMLParser):
             self.texts.append(data)
 
 
-@cache
-def audited() -> dict[str, Rows]:
-    """What an audit of the captured dumps publishes."""
-    files = sorted((DATA / "captures").glob("*/*.gz"))
-    return audit_dumps(files, Settings(persistence_seconds=60))
-
-
-def names_in(rows: dict[str, Rows]) -> set[str]:
-    """Every name that the tables have: of clients, groups, topics, brokers, ..."""
-    named = {"client_id", "consumer_group", "topic", "broker_name", "cluster", "strategy"}
-    every = [row for of_table in rows.values() for row in of_table]
-    names = {str(row[column]) for row in every for column in named & row.keys()}
-    names |= {name for row in every for name in row.get("client_ids") or ()}
-    return names | {part for name in names for part in name.split("@")}
-
-
 def some_nights() -> History:
     levels = ("OK", "INFO", "WARNING", "CRITICAL", "NOT_AUDITED")
     nights = [night(day, G=level) for day, level in enumerate(levels, 1)]
@@ -105,21 +83,10 @@ def page_of(told: Any, chosen: Language) -> str:
     return to_html(told, "out/reports", None, pages, around, some_nights(), chosen)
 
 
-@cache
-def sample_page(code: str) -> str:
-    told = build_report(published(), RowTables(**audited()), 30)
-    return page_of(told, language(code))
-
-
 def english_on(html: str, names: set[str]) -> set[str]:
     text = "\n".join(Visible(html).texts)
     # Where it was reported: apache/rocketmq#316.
     return english_in(re.sub(r"\b[\w-]+/[\w-]+#\d+", " ", text), names) - LATIN
-
-
-@pytest.mark.long
-def test_the_chinese_page_of_the_sample_has_no_english_but_names_and_codes() -> None:
-    assert not english_on(sample_page("zh"), names_in(audited()))
 
 
 def test_the_chinese_page_with_every_section_has_no_english_but_names_and_codes() -> None:
@@ -140,40 +107,12 @@ def test_the_chinese_index_and_ticket_have_no_english_but_names_and_codes() -> N
 
 
 @pytest.mark.long
-def test_a_page_is_sound_and_runs_its_own_script_alone() -> None:
-    for html in (sample_page("zh"), page_of(full_report(), CHINESE)):
-        page = Page(html)
-        (script,) = page.texts["script"]
-        digest = b64encode(sha256(script.encode()).digest()).decode()
-        (policy,) = [m["content"] for m in page.all("meta") if "http-equiv" in m]
-        assert f"script-src 'sha256-{digest}';" in policy
-        ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-        assert len(ids) == len(set(ids))
-        links = {link["href"] for link in page.all("a")}
-        there = {f"#{each}" for each in ids}
-        nights = {"dt=2026-11-19.html", "dt=2026-11-21.html", "index.html"}
-        assert {each for each in links if not each.startswith("https://")} <= there | nights
-        assert page.all("html") == [{"lang": "zh-CN"}]
-
-
-@pytest.mark.long
 def test_languages_differ_in_their_words_alone() -> None:
-    english, chinese = (Page(sample_page(code)) for code in ("en", "zh"))
+    english, chinese = (Page(page_of(full_report(), language(code))) for code in ("en", "zh"))
     # The pages on the findings are written by hand in each language, and so are their tables.
     for tag in ("article", "svg", "time", "bdi", "path", "section", "details"):
         assert len(english.all(tag)) == len(chinese.all(tag)), tag
     assert english.all("path") == chinese.all("path")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_stays_text_in_every_language(name: str) -> None:
-    html = to_html(full_report(name), f"out/{name}", language=CHINESE)
-    page, plain = Page(html), Page(to_html(full_report(), "out", language=CHINESE))
-    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in plain.elements}
-    assert "\u202e" not in html and "\x00" not in html and "49{%" not in html
-    index = to_index(history_of([night(1, **{name: "CRITICAL"})]), {}, CHINESE)
-    assert {tag for tag, _ in Page(index).elements} & {"script", "img"} == set()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -191,13 +130,6 @@ def test_a_published_text_is_translated_first_and_escaped_then(name: str) -> Non
     assert "改变归属" in to_markdown(told, "r", language=CHINESE, finding_pages=None, top=10)
     assert "<b>" not in to_markdown(told, "r", language=CHINESE, finding_pages=None, top=10)
     assert str(escape(f"{visible(name)} moved")) in to_html(told, "r")
-
-
-def test_rows_of_an_earlier_version_stay_english() -> None:
-    told = report(orphaned_queues=[finding()], group_faults=[fault()], group_health=[health()])
-    html = to_html(told, "r", language=CHINESE)
-    assert "a is used by 2 processes" in html
-    assert "多个进程共用一个客户端 ID" in html
 
 
 @given(st.text(max_size=20), st.sampled_from(["en", "zh"]))
@@ -277,12 +209,9 @@ def spoken_on(html: str) -> list[str]:
 
 
 def test_sentences_in_chinese_follow_each_other_without_a_blank() -> None:
-    pages = (sample_page("zh"), page_of(full_report(), CHINESE))
-    for text in (text for html in pages for text in spoken_on(html)):
-        assert not _BLANK_TOO_MANY.search(text), text
-    page = "\n".join(spoken_on(sample_page("zh")))
-    assert "修复办法：给每个进程不同的" in page
-    assert "（DUPLICATE_CLIENT_ID）" in page
+    spoken = spoken_on(page_of(full_report(), CHINESE))
+    assert "（DUPLICATE_CLIENT_ID）" in "\n".join(spoken)
+    assert [text for text in spoken if _BLANK_TOO_MANY.search(text)] == []
 
 
 def test_a_share_is_written_as_the_language_writes_it() -> None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import __version__
@@ -458,6 +458,7 @@ def test_of_a_thousand_faulty_topics_the_worst_have_cards_and_the_others_are_cou
     html = html_of(1, orphaned_queues=rows)
     assert html.count('<details class="problem critical"') == 449
     assert html.count('<li id="G/P') == 50
+    assert len(html.encode()) < 400_000, "it can be mailed"
     assert "550 topics more not shown here" in html
     assert "10 topics more not shown here" in html
 
@@ -480,20 +481,6 @@ def test_a_ticket_has_the_verdict_and_the_worst() -> None:
     )
     assert "(https://docs.example/findings/duplicate_client_id.md)" in text
     assert "- RESOLVED: `G` / `G` in `C`, orphaned queue 0 of broker-a" in text
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
-    text = ticket(full_report(name))
-    tables = [line for line in text.splitlines() if line.startswith("|")]
-    # Cells are parted by bars that no backslash precedes.
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {8}
-    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
-    assert not set("<>") & set(outside)
-    assert not re.search(r"\w://", outside)
-    assert not re.search(r"(?<!\\)\]\(http", outside)
-    assert "@all" not in outside
-    assert "\u202e" not in text
 
 
 def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_nowhere() -> None:
@@ -527,15 +514,6 @@ def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
     told = report(**two_processes_share_one_client_id())
     text = ticket(told, pages="https://docs.example/a (b)/")
     assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
-
-
-@pytest.mark.long
-@given(st.text(min_size=1))
-@settings(max_examples=25)
-def test_no_name_changes_what_the_page_is_made_of(name: str) -> None:
-    page = Page(to_html(full_report(name), "out/reports", "https://docs.example/findings"))
-    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in Page(full_page()).elements}
-    assert all(line.count("\n") == 0 for line in page.texts["bdi"])
 
 
 def a_night(groups: int, faulty: int) -> dict[str, list[dict[str, Any]]]:
@@ -688,7 +666,8 @@ def test_a_name_is_broken_after_separators_alone_and_is_whole_in_its_title(name:
 
 def test_the_foot_says_what_made_the_page() -> None:
     run = published(settings="3f9a", engine="local", versions={"pyarrow": "26.0.1"})
-    html = to_html(build_report(run, RowTables(), 1), "r")
+    html = to_html(build_report(run, RowTables(), 1), "/home/alice/reports")
+    assert "alice" not in html, "a page is for others than whose machine it was"
     foot = html.partition("<footer>")[2]
     for each in ("<code>3f9a</code>", "engine local", "pyarrow 26.0.1", f"audit {__version__}"):
         assert each in foot

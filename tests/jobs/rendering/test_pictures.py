@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from jobs.rendering.drawings import draw_allocation, draw_timeline
+from jobs.rendering.drawings import draw_allocation
 from jobs.rendering.pictures import (
     MOST_LANES,
     AfterRepair,
@@ -95,28 +95,6 @@ def test_a_client_that_takes_a_queue_under_some_views_takes_a_share() -> None:
     rows = [allocation("s1", own, [0], view_weight=share) for own, share in shares]
     (period,) = States([run("s1", 0, 4)], rows).periods(A_0, minute(0), minute(60))
     assert [(taker.client_id, taker.share) for taker in period.takers] == shares
-
-
-def test_the_picture_is_of_the_time_around_the_findings() -> None:
-    runs = [run("s1", 0, 599), run("s2", 600, 609), run("s1", 610, 1439)]
-    late = finding(first_seen=minute(600), last_seen=minute(609))
-    picture = drawn(States(runs, []), found(orphaned_queues=[late]))
-    assert picture.begins < minute(600)
-    assert picture.ends > minute(610)
-    assert picture.ends - picture.begins < timedelta(minutes=30)
-
-
-def test_of_many_queues_the_faulty_ones_are_drawn() -> None:
-    rows = [allocation("s1", "a", list(range(100)))]
-    picture = drawn(States([run("s1", 0, 30)], rows), found(orphaned_queues=[finding(99)]))
-    assert len(picture.lanes) == MOST_LANES
-    assert picture.lanes[-1].queue == PlaceQueue("broker-a", 99)
-    assert picture.lanes_left_out == 100 - MOST_LANES
-
-
-def test_who_left_is_a_change() -> None:
-    (change,) = seen().changes
-    assert (change.sign, change.text) == ("-", "b left, 2 queues moved")
 
 
 def change(**values: Any) -> tuple[str, str]:
@@ -247,25 +225,6 @@ def test_the_repair_is_the_allocation_with_its_moves() -> None:
 
 def test_without_moves_there_is_nothing_to_preview() -> None:
     assert after_repair(states(), {**TABLES["group_faults"][0], "moves": []}) is None
-
-
-def test_orphans_and_duplicates_are_drawn_with_more_than_a_colour() -> None:
-    drawing = draw_timeline(seen(), {"a": 1, "b": 2})
-    assert {shape.css for shape in drawing.shapes} >= {"mark orphaned", "mark duplicate"}
-    texts = [label.text for label in drawing.labels]
-    assert texts.count("✕ nobody") == 2
-    assert texts.count("1x2") == 2  # two processes of one id
-    assert "2 periods duplicate, 2 periods orphaned" in drawing.description
-
-
-def test_the_allocation_is_drawn_as_it_is_and_after_the_repair() -> None:
-    numbers = number_clients(["a", "b"])
-    now = draw_allocation(repaired(), numbers, repaired=False)
-    then = draw_allocation(repaired(), numbers, repaired=True)
-    assert now.description == "2 clients and 4 queues: 2 with nobody, 2 with several"
-    assert then.description == "2 clients and 4 queues: 0 with nobody, 0 with several"
-    assert "moved" in {shape.css for shape in then.shapes}
-    assert "✕" not in {label.text for label in then.labels}
 
 
 def test_a_member_without_queues_has_a_row_too() -> None:

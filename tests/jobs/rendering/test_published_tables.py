@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from jobs.errors import DamagedError
 from jobs.rendering.page import to_html
 from jobs.rendering.page_values import build_report
 from jobs.reports.tables import Place, PublishedTables
@@ -17,7 +15,6 @@ from jobs.storage import Location, PublishedRun, Reports, TableFiles
 from tests.support.judged import JUDGED, TABLES, with_problems, with_verdict
 from tests.support.published import (
     RowTables,
-    finding,
     health,
     published,
     two_processes_share_one_client_id,
@@ -54,20 +51,6 @@ def test_files_and_rows_give_the_same_page(tmp_path: Path) -> None:
     assert to_html(from_files, "r") == to_html(from_rows, "r")
 
 
-def test_a_run_without_findings_has_a_page(tmp_path: Path) -> None:
-    run, reports = written(tmp_path, {"group_health": [health()]})
-    report = build_report(run, PublishedTables(reports, run), 10)
-    assert report.verdict.level == "OK"
-    assert "All is well" in to_html(report, "r")
-
-
-def test_no_topic_told_in_full_needs_no_rows(tmp_path: Path) -> None:
-    run, reports = written(tmp_path, two_processes_share_one_client_id())
-    report = build_report(run, PublishedTables(reports, run), 0)
-    assert len(report.problems) == 1
-    assert not any(card.pictures for card in report.cards)
-
-
 def test_a_column_or_table_that_is_not_there_is_null_or_empty(tmp_path: Path) -> None:
     run, reports = written(tmp_path, {"group_health": [health(), health(topic="T2")]})
     tables = PublishedTables(reports, run)
@@ -76,11 +59,3 @@ def test_a_column_or_table_that_is_not_there_is_null_or_empty(tmp_path: Path) ->
     here = tables.read("group_health", ["topic"], [Place("C", "G", "T2")])
     assert here.to_pydict() == {"topic": ["T2"]}
     assert tables.read("quarantine", ["reason"]).to_pydict() == {"reason": []}
-
-
-def test_of_a_table_whose_files_are_gone_nobody_says_that_nothing_was_found(tmp_path: Path) -> None:
-    run, reports = written(tmp_path, {"group_health": [health()], "orphaned_queues": [finding()]})
-    (file,) = (tmp_path / "orphaned_queues").rglob("*.parquet")
-    file.unlink()
-    with pytest.raises(DamagedError, match="table orphaned_queues of 2026-11-20 is damaged"):
-        build_report(run, PublishedTables(reports, run), 10)

@@ -311,43 +311,11 @@ def test_quarantined_lines_are_counted_by_reason_the_commonest_first() -> None:
     assert build_report(run_of_dumps, RowTables(), 1).quarantine["lines_in"] == 100
 
 
-def test_problems_are_told_apart_by_what_is_to_be_done_with_them() -> None:
-    told = report(
-        orphaned_queues=[
-            finding(topic="bad", status="PERSISTING"),
-            finding(topic="warned", severity="WARNING"),
-            finding(topic="passed", status=None, **INFO),
-            finding(topic="begun", status=None, **INFO | {"ongoing": True}),
-            finding(topic="known", known_issue="OPS-1", status="PERSISTING"),
-        ],
-    )
-
-    def topics(problems: list[Any]) -> list[str]:
-        return [problem.place.topic for problem in problems]
-
-    assert topics(told.counted) == ["bad", "warned"]
-    assert topics(told.standing("PASSED")) == ["passed"]
-    assert topics(told.standing("BEGUN")) == ["begun"]
-    assert topics(told.standing("KNOWN")) == ["known"]
-    assert topics(told.with_status("PERSISTING")) == ["bad", "known"]
-    assert told.kinds == ["ORPHANED"]
-
-
 def test_a_stall_is_as_certain_in_the_table_of_its_card_as_in_its_badge() -> None:
     """Offsets show it: the table of stalls has no column that says how sure it is."""
     html = to_html(report(stalled_queues=[finding(certainty=None)]), "r")
     table = html.partition("Findings of this topic")[2].partition("</table>")[0]
     assert "<td>certain</td>" in table
-
-
-def test_every_kind_that_occurs_is_explained() -> None:
-    told = report(
-        duplicate_queues=[finding(**INFO)],
-        stalled_queues=[finding()],
-        group_faults=[fault("GHOST_MEMBER")],
-        unreadable_queues=[finding()],
-    )
-    assert told.kinds == ["DUPLICATE", "GHOST_MEMBER", "STALLED", "UNREADABLE"]
 
 
 def test_queues_of_one_number_on_two_brokers_are_two() -> None:

@@ -83,12 +83,6 @@ def test_where_nothing_can_last_yet_what_has_begun_is_named(tmp_path: Path) -> N
     assert ending(problems, 200) == []
 
 
-def test_a_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
-    rows = [orphans("G\nCRITICAL  H / T: all is lost")]
-    lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 200)
-    assert sum(line.startswith("Still there") for line in lines) == 1
-
-
 def test_the_cluster_is_named_where_there_are_several(tmp_path: Path) -> None:
     rows = [orphans("G", cluster="A"), orphans("G", cluster="B")]
     lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 200)

@@ -41,12 +41,16 @@ TABLES = {
 Show = Callable[..., list[str]]
 
 
-@pytest.fixture
-def show(tmp_path: Path, cli: CommandLine) -> Show:
-    publish(tmp_path, "2026-11-20", TABLES)
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    publish(folder := tmp_path_factory.mktemp("reports"), "2026-11-20", TABLES)
+    return folder
 
+
+@pytest.fixture
+def show(reports: Path, cli: CommandLine) -> Show:
     def show(*arguments: str, code: int = 0) -> list[str]:
-        return cli("show", *arguments, "--reports", tmp_path, code=code).splitlines()
+        return cli("show", *arguments, "--reports", reports, code=code).splitlines()
 
     return show
 

@@ -6,14 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import pytest
-
 from jobs.config.settings import Settings
 from jobs.declared.instants import to_instant
 from jobs.judge.moment import Moment
 from jobs.pipeline.moments import predict_moments
-from rebalance_core import Change, ChangeError, MessageQueue, join, leave, resize, use_strategy
-from tests.support.snapshots import BROKER, at, member, one_list
+from rebalance_core import Change, MessageQueue, join, leave, resize, use_strategy
+from tests.support.snapshots import BROKER, at, one_list
 
 RETRY = "%RETRY%G"
 
@@ -126,17 +124,3 @@ def test_a_finding_has_its_queue_and_who_takes_it():
     assert findings[0].keys() == {
         "kind", "broker_name", "queue_id", "certainty", "probability", "client_ids",
     }  # fmt: skip
-
-
-def test_a_group_that_broadcasts_has_nothing_to_fear():
-    moments = group(["a", "b"], {"T": 3, "U": 3})
-    everybody = one_list([member(client_id=each, message_model="BROADCASTING") for each in "ab"])
-    broadcasts = [replace(moments[0], state=everybody), moments[1]]
-    told = predicted(broadcasts, leave("b"))
-    assert told.safe
-    assert "\nT: its queues are not divided by the clients (BROADCASTING)\n" in str(told.text)
-
-
-def test_what_no_topic_allows_is_an_error():
-    with pytest.raises(ChangeError, match="expected a client of G to leave, came 'z'"):
-        predicted(group(["a"], {"T": 4, "U": 4}), leave("z"))
