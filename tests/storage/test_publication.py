@@ -109,6 +109,17 @@ def test_of_a_pointer_that_somebody_removed_the_run_before_counts_from_where_it_
     assert reports.dataset(found, "group_health").count_rows() == 2
 
 
+def test_a_run_that_was_killed_before_it_cleared_away_is_mended_by_the_next(tmp_path, monkeypatch):
+    publish(tmp_path, "a")
+    with monkeypatch.context() as killed:
+        killed.setattr(Publication, "_clear", lambda *_: None)
+        publish(tmp_path, "b")
+    assert runs_below(tmp_path) == {"a", "b"}
+    publish(tmp_path, "c")
+    assert runs_below(tmp_path) == {"c"}
+    assert [each.name for each in (tmp_path / "_replaced" / f"dt={DATE}").iterdir()] == ["b"]
+
+
 def test_pointers_go_after_a_day(tmp_path):
     for run_id in "abc":
         publish(tmp_path, run_id)
@@ -171,6 +182,21 @@ def test_a_writer_that_lost_sees_it_at_that_moment(tmp_path):
         ):
             reports.publish(PublishedRun(DATE, "slow", {}, {}, number))
     assert reports.find(DATE) == winner
+
+
+def test_the_last_run_counts_although_listings_are_late(tmp_path, monkeypatch):
+    publish(tmp_path, "a")
+    publish(tmp_path, "b")
+    listed = Location.infos
+
+    def late(folder: Location, **which: bool) -> list[Any]:
+        infos = listed(folder, **which)
+        return [info for info in infos if not info.base_name.endswith(".000002.json")]
+
+    monkeypatch.setattr(Location, "infos", late)
+    last = publish(tmp_path, "c")
+    assert Reports(Location(tmp_path)).find(DATE) == last
+    assert pointers(tmp_path) == [f"dt={DATE}.{number:06}.json" for number in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("error", [FileExistsError(17, "again"), OSError(5, "Input/output error")])
