@@ -91,6 +91,10 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
     answer, the owners' answers and the queue's offset decide: where messages wait and the offset
     does not move, no other process reads it either. Where it moves again and again, somebody reads
     the queue, whatever the answers show: who is an UNLISTED_CONSUMER where all processes answered.
+
+    Locks: ``orderly_mixed``. What is not computed: ``assign_overlap_gap``, ``own_strategy_gap``.
+    Two without a third: ``judge/test_held``. A broker out of reach: ``unreachable_and_held_twice``.
+    An offset that moves: ``cases/test_lock_of_a_leaver``.
     """
     drift = grouped((one.topic, one) for one in case.drift if not one.process.is_log)
     queues: list[QueueFinding] = []
@@ -161,7 +165,8 @@ class _TopicHoldings:
         Where messages wait and the offset does not move around that, it is certain for as long: the
         members may be asked every five minutes alone. Else it lasts as its rounds show it. Who uses
         ``assign()`` may leave a queue to nobody on purpose: without messages that wait it is well.
-        So is a queue that not every nameserver gives: its broker may be gone.
+        So is a queue that not every nameserver gives: its broker may be gone
+        (``cases/test_held_alone``).
 
         Worked example: at 10:03 both members answer, and none has b3. Its offset is the same from
         10:00 to 10:14, while 400 messages came: it is an orphan since 10:00.
@@ -281,7 +286,8 @@ class _TopicHoldings:
         rounds = [answers for answers in others if answers.is_complete or answers.round_ in shared]
         for episode in self._episodes(queue, rounds, shared):
             at_a_time = [set(holders[answers.round_]) for answers in episode.shown]
-            # A queue that goes from one to another may look shared by the time that all are asked.
+            # A queue that goes from one to another may look shared by the time that all are asked
+            # (``judge/test_held``).
             if len(set.intersection(*at_a_time)) < 2:
                 continue
             numbers = Counter(process.client_id for process in set().union(*at_a_time))
