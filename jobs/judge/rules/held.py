@@ -121,16 +121,6 @@ class _TopicHoldings:
         rounds = self._held.rounds
         return [answers for answers in rounds if answers.is_settled and answers.is_of_one_phase]
 
-    @cached_property
-    def _computed_twice(self) -> set[tuple[QueueKey, int]]:
-        """The queues that two take by what is computed, each with the phase's position."""
-        return {
-            (finding.queue, phase.position)
-            for phase in self._timeline.phases
-            for finding in phase.evaluated.findings
-            if finding.kind == DUPLICATE
-        }
-
     def findings(self, drift: Sequence[Drift]) -> list[QueueFinding]:
         """The findings of the queues that drift: no other one can show what is asked for.
 
@@ -281,9 +271,8 @@ class _TopicHoldings:
             for round_ in holder.answered
         )
         shared = {round_ for round_, processes in holders.items() if len(processes) > 1}
-        twice = self._computed_twice
-        others = (answers for answers in self._settled if (queue, answers.position) not in twice)
-        rounds = [answers for answers in others if answers.is_complete or answers.round_ in shared]
+        settled = self._settled
+        rounds = [answers for answers in settled if answers.is_complete or answers.round_ in shared]
         for episode in self._episodes(queue, rounds, shared):
             at_a_time = [set(holders[answers.round_]) for answers in episode.shown]
             # A queue that goes from one to another may look shared by the time that all are asked
@@ -417,9 +406,8 @@ def _not_held_in_words(
 def _otherwise_in_words(
     case: Case, findings: Sequence[QueueFinding], time: Extent, drift: Sequence[Drift]
 ) -> _Words:
-    twice = {finding.queue for finding in findings if finding.kind == DUPLICATE}
     extra = [drifting for drifting in drift if drifting.is_extra]
-    odd = {one.client_id for one in extra if not twice or one.queue in twice}
+    odd = {drifting.client_id for drifting in extra}
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     claimants = {claimant.client_id for finding in findings for claimant in finding.claimants}
     # Of queues that nobody holds there is no claimant: those that should have them differ.
@@ -433,8 +421,7 @@ def _otherwise_in_words(
         )
     what = agreeing(len(odd), template, clients=named, time=between(*time[:2]), found=held)
     evidence = [what, *_strategies_in_words(case, time, findings[0].topic)]
-    of_odd = [drifting for drifting in extra if drifting.client_id in odd]
-    if of_odd and all(drifting.attributed_to == SHARE_KEPT for drifting in of_odd):
+    if extra and all(drifting.attributed_to == SHARE_KEPT for drifting in extra):
         return clients, [*evidence, _SHARE_KEPT], [restart_of(odd), _WHY_KEPT]
     divide = Text(
         "make {clients} divide the queues as the other members do: the same SDK and version, "

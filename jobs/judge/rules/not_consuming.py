@@ -131,10 +131,9 @@ def _no_longer_subscribed(
     is_known = any(shows_what_waits(poll, first_seen) for poll in polls)
     if not is_known or last_poll >= first_seen + lasts:
         return
+    # What the group's table showed counts for as long as a member may be silent.
     later = case.snapshots[bisect_right(case.snapshots, last_poll) :]
-    if later and first_seen - case.expiry <= later[0] < first_seen:
-        # What the group's table showed counts for as long as a member may be silent.
-        first_seen = later[0]
+    first_seen = min(first_seen, *later[:1])
     queues = {(poll.broker_name, poll.queue_id) for poll in polls}
     waiting = sum(left.at_last for poll in polls if (left := left_unread(poll, None)))
     came = sum(int(step) for poll in polls for step in np.diff(poll.broker_offsets)[-1:])

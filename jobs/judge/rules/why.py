@@ -312,10 +312,8 @@ def _leads_to(stall: Stall, outage: FaultEpisode, case: Case) -> bool:
     """True if a queue of it stopped no longer before than a silent member is listed, and a poll or
     two.
     """
-    if not stall.first_seen < outage.first_seen <= stall.last_seen + case.expiry:
-        return False
     polls = 2 * usual_gap(np.diff(case.snapshots))
-    is_soon = outage.first_seen - stall.first_seen <= case.expiry + polls
+    is_soon = 0 < outage.first_seen - stall.first_seen <= case.expiry + polls
     return is_soon and is_of_outage(outage, stall)
 
 
