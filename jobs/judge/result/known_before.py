@@ -30,7 +30,7 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
     One whose master is away needs that. One that listed members of the group before has the group:
     its clients are to come back, and ``updateSubGroup`` changes nothing. A topic that had a route
     before was deleted, and its name is right. Members that are all gone need what made them go. A
-    group that no broker has any more was deleted.
+    group that no broker has any more was deleted (``cases/test_deleted``).
     """
     config = case.no_config
 
@@ -60,7 +60,7 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
 
     Each broker that listed them was away between its last list and the time of the fault: they went
     with it, and did not come back. The same processes were dropped by a broker and came back, again
-    and again: their heartbeats come too rarely.
+    and again: their heartbeats come too rarely (rocketmq#1871; ``cases/test_gone_at_once``).
     """
     listed: dict[str, Instant] = {}
     for run in case.dossier.polls:

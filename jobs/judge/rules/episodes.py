@@ -97,7 +97,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
     (kind, queue), extent, sightings = episode
     causes = _causes(sightings, persistence_seconds)
     # A queue is read twice where lists differ in an old connection, which goes within 130 s; that
-    # its slot is nobody's lasts with the next one.
+    # its slot is nobody's lasts with the next one (``reconnecting_process_custom_id``).
     by_address = kind == DUPLICATE and causes == (STALE_CHANNEL,)
     differing = [
         (run, fault.client_addrs if by_address else fault.client_ids)

@@ -220,7 +220,7 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
     queues_polled = case.dossier.offsets[polls.topic]
     if verdict.coverage == QUEUES_CHOSEN and not gave_nothing(queues_polled, extent):
         # Who chooses its queues may keep its offsets elsewhere: a pull names the one that it is
-        # from (``DefaultMQPullConsumer.pull`` 4.9.4 to 5.3.3).
+        # from (``DefaultMQPullConsumer.pull`` 4.9.4 to 5.3.3; ``cases/test_held_alone``).
         return
     what = Text(
         "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} more "
