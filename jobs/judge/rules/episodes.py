@@ -138,7 +138,7 @@ def _differs_for_long(
     """True if the lists differ in one client, or one connection, for long.
 
     In a rolling restart another client is on its way each time: brokers that are asked some seconds
-    apart differ in one after the other, and in none for long (``vm_rolling_restart``). So do old
+    apart differ in one after the other, and in none for long (``judge/test_episodes``). So do old
     connections of one client and then of another. Where nobody is named all count.
     """
     of_each = grouped((name, run) for run, names in shown for name in names or ("",))

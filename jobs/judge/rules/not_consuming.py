@@ -178,8 +178,9 @@ def _should_read(verdict: Evaluation) -> bool:
     """True if members are listed that should move the topic's offsets, whether or not anybody knows
     which of them has which queue; or that no longer subscribe to it.
 
-    Who broadcasts keeps its offsets itself (``S6``); a queue that no broker lets anybody read is
-    UNREADABLE (``PullMessageProcessor`` 4.9.4 refuses the pulls of a topic without PERM_READ).
+    Who broadcasts keeps its offsets itself (``cases/test_shared_by_broker``); a queue that no
+    broker lets anybody read is UNREADABLE (``PullMessageProcessor`` 4.9.4 refuses each pull of a
+    topic without PERM_READ).
     """
     if verdict.coverage == NOT_SUBSCRIBED:
         return verdict.processes > 0
