@@ -243,17 +243,17 @@ def most_copies(lists: Iterable[ClientList]) -> dict[str, list[Member]]:
     return most
 
 
-def unify_lists(situation: Situation, only: Collection[BrokerId] | None = None) -> Situation:
-    """Every broker gives the union of all lists, of each id as often as the longest has it.
+def unify_lists(situation: Situation, only: Collection[BrokerId]) -> Situation:
+    """Each of these brokers gives the union of all lists: each id as often as the longest has it.
 
-    So every client reaches every broker that has the group. Copies stay, for this must not mend a
-    stale channel as well. With ``only``, names and ids of brokers, these alone do.
+    So every client reaches those of them that have the group. Copies stay, for this must not mend a
+    stale channel as well.
     """
     most = most_copies(lists_of_topic(situation.state))
-    names = None if only is None else {name for name, _ in only}
+    names = {name for name, _ in only}
 
     def completed(entry: ClientList) -> Iterable[Member]:
-        if only is not None and entry.broker not in only:
+        if entry.broker not in only:
             return entry.members
         here = entry.copies
         missing = (member for id_, members in most.items() for member in members[here[id_] :])
@@ -262,7 +262,7 @@ def unify_lists(situation: Situation, only: Collection[BrokerId] | None = None) 
     unreachable = (
         (client_id, name)
         for client_id, name in situation.state.unreachable
-        if client_id is None or (names is not None and name not in names)
+        if client_id is None or name not in names
     )
     return with_state(with_members(situation, completed), unreachable=tuple(unreachable))
 

@@ -318,3 +318,15 @@ def test_an_orphan_ends_as_the_group_reads_it(audit):
     (row,) = lasting(found["orphaned_queues"])
     assert (row["broker_name"], row["queue_id"]) == QUEUES[6]
     assert (row["certainty"], row["ongoing"], row["last_seen"]) == ("CERTAIN", False, instant(240))
+
+
+@pytest.mark.parametrize(("given", "is_found"), [(5.0, False), (0.0, True)])
+def test_who_chooses_its_queues_may_keep_its_offsets_elsewhere(audit, given, is_found):
+    """No offset moves after 10:03: the broker's rate shows whether it gave them anything."""
+    shares = [QUEUES[:3], QUEUES[3:6], QUEUES[6:]]
+    polled = lines(shares, OFTEN, assigns=True, offsets_of=read(QUEUES, moves_until=3))
+    rate = f'"consumeTps": {given}'
+    found = audit(one | {"body": one["body"].replace('"consumeTps": 0.0', rate)} for one in polled)
+    assert {row["coverage"] for row in found["group_health"]} == {"QUEUES_CHOSEN"}
+    faults = {row["fault"] for row in found["group_faults"]}
+    assert ("GROUP_NOT_CONSUMING" in faults) == is_found

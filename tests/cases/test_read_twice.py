@@ -58,6 +58,12 @@ def test_messages_that_are_read_twice_are_found_though_no_list_shows_it(audit):
     )
 
 
+def test_queues_that_two_processes_of_one_id_read_explain_it(audit):
+    found = audit(polled(range(25), twice_at_a, client_ids=lambda _: [*MEMBERS, MEMBERS[0]]))
+    assert {row["broker_name"] for row in found["duplicate_queues"]} >= {"broker-a"}
+    assert "READ_TWICE" not in {row["fault"] for row in found["group_faults"]}
+
+
 def test_where_members_choose_their_queues_two_may_have_taken_one(audit):
     """Before 5.1.1 no running info shows what they took."""
 

@@ -133,7 +133,8 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
 
     A master is away in a snapshot in which it does not answer, or in which it is not asked and no
     nameserver's route names it, or in which a slave acts for it. When one left that is away all the
-    time nobody knows; of one round alone it is said all the same, for it has no other time.
+    time nobody knows; of one round alone it is said all the same, for it has no other time. One
+    that the route lacked before it came was not away (``judge/test_events``).
 
     Worked example: rounds each 15 s. At 15:26:47 and 15:27:02 the master does not answer, and from
     15:27:02 on the route has the slave alone; at 15:32:17 it answers again. It left at 15:26:47 and
@@ -195,7 +196,8 @@ def address_changes(dossier: Dossier) -> Iterator[AddressChange]:
 
     Addresses that are asked by turns are those of two collectors, or of several brokers of one
     name, and no change; but a master that changes places with a slave may change back. A slave
-    that becomes the master, or the other way round, has changed its id and not its address.
+    that becomes the master, or the other way round, has changed its id and not its address
+    (``cases/test_who_a_broker_is``).
     """
     topics, shared = topics_by_broker(dossier), {namesake.broker for namesake in dossier.namesakes}
     routes = [*chain.from_iterable(dossier.routes.values())]
@@ -330,7 +332,8 @@ def no_config(dossier: Dossier) -> NoConfig | None:
     """The time since which no broker has a configuration of the group, as their last answers say;
     None: one has, or none was asked.
 
-    A broker that answers no more says nothing; one that no route gives any more, either, is gone.
+    A broker that answers no more says nothing; one that no route gives any more, either, is gone
+    (rocketmq#5400; ``cases/test_deleted``).
 
     Worked example: broker-a has it up to 10:02 and not at 10:03, broker-b up to 10:03 and not at
     10:04. It was deleted at 10:04.

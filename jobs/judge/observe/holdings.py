@@ -255,7 +255,8 @@ def _segments(
         end = following.first_seen if following else holds_until + 1
         of_phase = shares[phase.situation_id]
         if phase.verdict.coverage == QUEUES_CHOSEN:
-            # Neither lists nor routes change what a member takes by assign().
+            # Neither lists nor routes change what a member takes by assign()
+            # (``assign_overlap_gap``).
             chosen = False, _NEVER, phase.first_seen, end - 1, end
             segments.append(_Segment(phase, of_phase, *chosen))
             continue
@@ -315,7 +316,8 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     return [
         answer
         for runs in by_process.values()
-        # Else it never shows a queue and need not: an SDK that may not fill in the table.
+        # Else it never shows a queue and need not: an SDK that may not fill in the table
+        # (``judge/test_held``).
         if any(run.queues for run in runs)
         or all(run.language in _FILL_IN_THEIR_TABLE for run in runs)
         for answer in _in_time(runs, rounds, longest)
@@ -353,7 +355,7 @@ def _shows_its_queues(run: ClientRun) -> bool:
     """True if what it holds compares with what is computed for it.
 
     Pull consumers leave the table of their queues empty whatever they pull, and
-    ``DefaultMQPullConsumer`` pulls whatever its application likes.
+    ``DefaultMQPullConsumer`` pulls whatever its application likes (``judge/test_drift``).
     """
     is_answer = run.error_code is None and run.queues is not None and run.pull_consumer is not True
     fills_in = run.consume_type != PULLS or (run.version or 0) >= _LITE_PULL_FILLS_IN
@@ -428,7 +430,7 @@ def _log_holdings(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Itera
     """The periods of all logs of a topic.
 
     A log outlives its process, and its last line stays in force: where more logs than processes
-    have the id, nothing shows which of them still run, and none counts.
+    have the id, nothing shows which of them still run, and none counts (``S2``).
     """
     found = [period for line in lines for period in _periods(line, segments)]
     of_id: dict[tuple[str, int], set[str | None]] = defaultdict(set)

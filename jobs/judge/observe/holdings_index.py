@@ -104,7 +104,8 @@ class HoldingsOfTopic:
 
     def is_shared(self, queue: QueueKey, time: Extent) -> bool:
         """True if two or more processes held the queue in a round of that time."""
-        # Of two that consume in order, the one that the broker gave no lock waits.
+        # Of two that consume in order, the one that the broker gave no lock waits
+        # (``cases/test_locked_out``).
         reading = (one for one in self.holders(queue) if one.activities[queue] != NOT_LOCKED)
         answered = Counter(round_ for holding in reading for round_ in holding.answered)
         rounds = (one for one in self.within(time) if one.is_of_one_phase)

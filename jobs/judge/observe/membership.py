@@ -8,9 +8,10 @@ other gave something else in between. Brokers that all report the truth, each at
 disagree.
 
 A client that a broker lacks for longer than a heartbeat takes, while another broker lists it, does
-not reach that broker: it gets no list from it and reads no queue of it. At one poll alone it may
-have got a list without itself. On a real cluster, in 22 of 26 rounds nobody had the four queues of
-the broker that one client could not reach: by the odds of the draws it is two of three.
+not reach that broker: it gets no list from it and reads no queue of it (``S15``,
+``unreachable_broker``). At one poll alone it may have got a list without itself. On a real cluster,
+in 22 of 26 rounds nobody had the four queues of the broker that one client could not reach: by the
+odds of the draws it is two of three.
 """
 
 from bisect import bisect_left, bisect_right
@@ -203,7 +204,7 @@ class _Disagreements:
         it by the end of the round, after this one answered. While answers of a broker are missing
         its list hides who left and came back: of the clients of which all others that were asked
         since show the same, their list counts. Neither is so of clients about whom the brokers
-        disagreed when this one answered.
+        disagreed when this one answered (``judge/test_membership``).
         """
         counts = self._lists.counts
         in_force = {
@@ -334,7 +335,7 @@ def _without_group(answers: Sequence[_BrokerAnswers]) -> Iterator[tuple[Broker, 
     """Each broker and poll at which it has no member of the group, while others list members.
 
     Over polls that follow each other for more than 30 s: a broker that has just restarted knows no
-    member until their next heartbeat.
+    member until their next heartbeat (``vm_and_broker_restarts``).
     """
     listing = [answer for answer in answers if any(name != NOT_ONLINE for name in answer.names)]
     for one in answers:

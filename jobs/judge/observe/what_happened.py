@@ -235,7 +235,7 @@ def _resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]:
 def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
     """Restarts: when a process that began later than the one before first reported a client id.
 
-    Two processes that share an id are reported by turns, which is not a restart.
+    Two processes that share an id are reported by turns, which is not a restart (``S2``).
     """
     shown = grouped(
         ((run.client_id, run.start_timestamp), snapshot)
@@ -273,6 +273,7 @@ def members_that_changed(
     What one round alone lacks is no change: a broker drops a member whose heartbeats it does not
     get, and lists it again at the next one. An id that is of one process alone, and comes back, is
     that process; and members that the last round alone lacks may come back.
+    ``cases/test_deploys`` has these.
     """
     if not in_time:
         return
@@ -385,8 +386,8 @@ def _changed_with(
 ) -> list[Text]:
     """The facts in which the members that came differ from those that a deploy replaced.
 
-    A fact of which nothing is known on one side says nothing, nor does a subscription that one
-    side has from another source.
+    A fact of which nothing is known on one side says nothing (``S14b``), nor does a subscription
+    that one side has from another source.
     """
     before = _values(dossier, old, begins, is_before=True)
     now = _values(dossier, new, ends, is_before=False)

@@ -35,7 +35,8 @@ from .rows import BY_OFFSETS
 #: The collector was away where so many usual gaps passed without a round, and so much time.
 _MISSED_ROUNDS, _LEAST_AWAY = 2.5, 120 * SECOND
 #: The least number of groups that lose all their members in one moment as one event. Processes of
-#: one application may serve two or three groups, which stop with it: these have their own events.
+#: one application may serve two or three groups, which stop with it: these have their own events
+#: (``judge/test_events``).
 _LEAST_GROUPS = 5
 #: The time between two searches of a broker for members that are silent for too long
 #: (``ClientHousekeepingService`` 4.9.4).

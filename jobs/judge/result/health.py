@@ -386,7 +386,7 @@ def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
     A broker reads the two one after the other, of a queue that is written all the time
     (``AdminBrokerProcessor.getConsumeStats`` 4.9.4), and a slave has an end of some moments ago: an
     offset that is ahead now and then, or moves on, shows nothing. Nor does the end that a slave
-    gives while the master is away.
+    gives while the master is away (``cases/test_facts``).
 
     What the broker lost stays lost: an end that is below the last one before at some polls alone
     may be a slave's.

@@ -18,7 +18,6 @@ from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from ..observe.answers import Answers, asked_answers
 from ..observe.brokers import NoConfig, address_changes, last_change
 from ..observe.in_words import zoned_clock
-from ..observe.what_happened import restarts
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, GroupFindings
 from .health import members_elsewhere
@@ -30,7 +29,7 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
     One whose master is away needs that. One that listed members of the group before has the group:
     its clients are to come back, and ``updateSubGroup`` changes nothing. A topic that had a route
     before was deleted, and its name is right. Members that are all gone need what made them go. A
-    group that no broker has any more was deleted.
+    group that no broker has any more was deleted (``cases/test_deleted``).
     """
     config = case.no_config
 
@@ -60,7 +59,7 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
 
     Each broker that listed them was away between its last list and the time of the fault: they went
     with it, and did not come back. The same processes were dropped by a broker and came back, again
-    and again: their heartbeats come too rarely.
+    and again: their heartbeats come too rarely (rocketmq#1871; ``cases/test_gone_at_once``).
     """
     listed: dict[str, Instant] = {}
     for run in case.dossier.polls:
@@ -94,7 +93,7 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
         )
         return fault.saying(elsewhere, remedy=remedy)
     back = _came_back(case.dossier, fault.last_seen)
-    if back < _CAME_BACK or restarts(case.dossier.clients):
+    if back < _CAME_BACK:
         return fault
     dropped = Text("the same members were dropped and came back {number} times", number=back)
     return fault.saying([dropped], remedy=_HEARTBEATS_TOO_RARE)

@@ -3,7 +3,8 @@
 Two things give one name and id to several servers. A slave that acts for its master is given as id
 0, and the master is away all the same. And two brokers of one name, as of two clusters behind one
 nameserver, register in turn, and each takes the place of the other
-(``RouteInfoManager.registerBroker`` 4.9.4 to 5.3.3 replaces the address of the id, each 30 s).
+(``RouteInfoManager.registerBroker`` 4.9.4 to 5.3.3 replaces the address of the id, each 30 s). Both
+were seen on 5.3.3 (field book: "A name or an address with two meanings").
 Clients of either read all the same; each has its own members and offsets. Routes show it where each
 address came twice after the other, polls from three times on: a failover may be taken back.
 """
@@ -91,7 +92,8 @@ def _with_acting(dossier: Dossier) -> Dossier:
     0, as clients see it.
 
     It acts where the last route has it as id 0 and lets nobody write (``RoutedAddress.may_act``). A
-    master whose topic nobody may write looks the same, and has no other id.
+    master whose topic nobody may write looks the same, and has no other id
+    (``cases/test_who_a_broker_is``).
     """
     runs = [*chain.from_iterable(dossier.routes.values())]
     if not any(address.may_act for run in runs for address in run.addresses):
@@ -144,7 +146,8 @@ def _without_namesakes(dossier: Dossier) -> Dossier:
 
     Of both the last list counts that has all members of the other. Where neither has, or that of
     one is not known, nobody knows who the members are: an answer without content. Offsets are those
-    of the one whose lists count most often. A group that one has is on the name.
+    of the one whose lists count most often. A group that one has is on the name
+    (``cases/test_who_a_broker_is``; of the group ``cases/test_deleted``).
     """
     found = find_namesakes(dossier)
     if not found:
@@ -188,7 +191,8 @@ def find_namesakes(dossier: Dossier) -> list[Namesakes]:
     Two addresses that each come back after the other, in the routes of one nameserver; or that are
     asked in turn, once more, and mostly answer otherwise: two collectors that ask one broker at two
     addresses get the same list. No address is one that the name has under another id as well: a
-    master and its slave change places in a failover, and may change back.
+    master and its slave change places in a failover, and may change back
+    (``cases/test_who_a_broker_is`` has each of these).
 
     Worked example: the route has 10.0.0.1 as broker-a, then 10.0.0.2, then each of them again.
     """
@@ -321,7 +325,8 @@ def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault for each name that several brokers have, with the first topic that is on it.
 
     The addresses show it that come in turn, or a nameserver that has the name in two clusters: of
-    a broker that moved it has the old one until its connection there is over, and not for long.
+    a broker that moved it has the old one until its connection there is over, and not for long
+    (``cases/test_who_a_broker_is``).
     """
     dossier, faults = case.dossier, list[FaultEpisode]()
     of_brokers = topics_by_broker(dossier)

@@ -126,7 +126,7 @@ class Case:
         """The group's members, each time that they change: all its topics have the same lists.
 
         A slave counts where its master gives no answer: asked some seconds before it, it may still
-        list who has just stopped.
+        list who has just stopped (``cases/test_members_in_time``).
         """
         of_lists: dict[str, frozenset[str]] = {}
         found, list_members = list[ListedIds](), self.dossier.list_members
@@ -205,7 +205,7 @@ class Case:
         """Differences between the queues that processes held and those computed for them.
 
         Consumers in order, and clients in Go, read nothing of a broker without a master, and keep
-        its queues in their tables.
+        its queues in their tables (``cases/test_offsets_and_masters``).
         """
         every = (holding for of_topic in self.holdings.values() for holding in of_topic.holdings)
 

@@ -114,7 +114,7 @@ def old_copies(case: Case, found: GroupFindings) -> GroupFindings:
 
     A pod whose node hangs is started on another node with the id that it had (a StatefulSet), and
     both processes read as soon as the node goes on. No id of its own helps there: the old one is to
-    end.
+    end (``cases/test_copies``).
     """
 
     def with_old_copy(fault: FaultEpisode) -> FaultEpisode:
@@ -167,9 +167,9 @@ def secrets(case: Case, found: GroupFindings) -> GroupFindings:
     about all of them.
 
     A secret in a list of members can be read by whoever may list them, and is in the logs of
-    brokers and clients. That does not pass when the client leaves: the fault lasts, however short
-    it was seen. ``client_ids`` are shown masked in all that leaves the judgement; here they are the
-    true ones.
+    brokers and clients (sca#1633). That does not pass when the client leaves: the fault lasts,
+    however short it was seen. ``client_ids`` are shown masked in all that leaves the judgement;
+    here they are the true ones.
     """
     masking, every, lists = case.terms.masking, case.snapshots, case.dossier.list_members
     # Nearly no group has one: then each of its ids is looked at once, and no list a second time.

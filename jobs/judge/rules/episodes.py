@@ -73,7 +73,7 @@ def _is_settled(case: Case, fault: FaultEpisode) -> bool:
     """True if the members stayed the same in its time, for as long as what lasts.
 
     In a rolling deploy of a release that subscribes otherwise the members differ until it is over,
-    and others each minute: that costs nothing, and passes.
+    and others each minute: that costs nothing, and passes (``cases/test_latent``).
     """
     first_seen, last_seen = fault.first_seen, fault.last_seen
     changes = (members.since for members in case.members_in_time)
@@ -97,7 +97,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
     (kind, queue), extent, sightings = episode
     causes = _causes(sightings, persistence_seconds)
     # A queue is read twice where lists differ in an old connection, which goes within 130 s; that
-    # its slot is nobody's lasts with the next one.
+    # its slot is nobody's lasts with the next one (``reconnecting_process_custom_id``).
     by_address = kind == DUPLICATE and causes == (STALE_CHANNEL,)
     differing = [
         (run, fault.client_addrs if by_address else fault.client_ids)
@@ -138,8 +138,8 @@ def _differs_for_long(
     """True if the lists differ in one client, or one connection, for long.
 
     In a rolling restart another client is on its way each time: brokers that are asked some seconds
-    apart differ in one after the other, and in none for long. So do old connections of one client
-    and then of another. Where nobody is named all count.
+    apart differ in one after the other, and in none for long (``judge/test_episodes``). So do old
+    connections of one client and then of another. Where nobody is named all count.
     """
     of_each = grouped((name, run) for run, names in shown for name in names or ("",))
     return any(
@@ -231,11 +231,12 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     the same time: they show what was computed, which is less than what was held. ORPHANED: true if
     a complete round showed no holder; false where rounds showed one, and none did that. Soon after
     a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
-    there at times, so that no round without it refutes it.
+    there at times, so that no round without it refutes it (``judge/test_witnessed``).
     """
     of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
     if MIXED_REQUEST_MODE in episode.causes:
-        # POP serves every queue, so that one holder reads it a second time.
+        # POP serves every queue, so that one holder reads it a second time
+        # (``PopMessageProcessor`` 5.1.4; ``cases/test_read_twice``).
         return True if of_topic.holders_in(queue, time) else None
     is_duplicate = episode.kind == DUPLICATE
     if of_topic.is_shared(queue, time) if is_duplicate else of_topic.is_unheld(queue, time):
@@ -253,7 +254,8 @@ def not_refuted(case: Case, finding: QueueFinding) -> list[QueueFinding]:
     outweighs what is computed: a member may go by another strategy than it says, or by a newer
     list. A member of a shared id answers for one process: both have to answer. Answers of a moment
     make it POSSIBLE. A queue whose offset does not move has no reader, whoever holds it; and who
-    holds one of a broker without a master does not read it.
+    holds one of a broker without a master does not read it (``cases/test_held_alone``,
+    ``cases/test_offsets_and_masters``).
 
     Worked example: the running infos of 10:02 show two that hold a queue, and those of 10:07 and
     10:12 one. The duplicate ends with the last snapshot before 10:07.
@@ -342,7 +344,7 @@ def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
 
     Lists have the topics of a group. One that has had no member all through the window has no list,
     and where its offsets are not collected either, only the run before has what it should consume.
-    The topics that the window itself has are judged by it.
+    The topics that the window itself has are judged by it (``judge/test_still_offline``).
     """
     dossier = case.dossier
     answers = [run for run in dossier.polls if run.answer not in (NO_ANSWER, ANSWERED)]

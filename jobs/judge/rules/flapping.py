@@ -99,7 +99,7 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
 
     Members are counted by the host in their client ids, for most ids are new with each process;
     where the hosts are new as well (a pod for each), over the whole group. A release is left out,
-    in which nearly all of the group's members are replaced, each once.
+    in which nearly all of the group's members are replaced, each once (``judge/test_flapping``).
 
     Worked example: a process of 10.0.0.7 crashes every four minutes, and each time joins with
     another id: ten ids that follow one another. A deploy of twenty pods has twenty new ids, none of

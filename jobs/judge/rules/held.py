@@ -91,6 +91,10 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
     answer, the owners' answers and the queue's offset decide: where messages wait and the offset
     does not move, no other process reads it either. Where it moves again and again, somebody reads
     the queue, whatever the answers show: who is an UNLISTED_CONSUMER where all processes answered.
+
+    Locks: ``orderly_mixed``. What is not computed: ``assign_overlap_gap``, ``own_strategy_gap``.
+    Two without a third: ``judge/test_held``. A broker out of reach: ``unreachable_and_held_twice``.
+    An offset that moves: ``cases/test_lock_of_a_leaver``.
     """
     drift = grouped((one.topic, one) for one in case.drift if not one.process.is_log)
     queues: list[QueueFinding] = []
@@ -116,16 +120,6 @@ class _TopicHoldings:
         """The rounds of one phase that no change explains."""
         rounds = self._held.rounds
         return [answers for answers in rounds if answers.is_settled and answers.is_of_one_phase]
-
-    @cached_property
-    def _computed_twice(self) -> set[tuple[QueueKey, int]]:
-        """The queues that two take by what is computed, each with the phase's position."""
-        return {
-            (finding.queue, phase.position)
-            for phase in self._timeline.phases
-            for finding in phase.evaluated.findings
-            if finding.kind == DUPLICATE
-        }
 
     def findings(self, drift: Sequence[Drift]) -> list[QueueFinding]:
         """The findings of the queues that drift: no other one can show what is asked for.
@@ -161,7 +155,8 @@ class _TopicHoldings:
         Where messages wait and the offset does not move around that, it is certain for as long: the
         members may be asked every five minutes alone. Else it lasts as its rounds show it. Who uses
         ``assign()`` may leave a queue to nobody on purpose: without messages that wait it is well.
-        So is a queue that not every nameserver gives: its broker may be gone.
+        So is a queue that not every nameserver gives: its broker may be gone
+        (``cases/test_held_alone``).
 
         Worked example: at 10:03 both members answer, and none has b3. Its offset is the same from
         10:00 to 10:14, while 400 messages came: it is an orphan since 10:00.
@@ -276,12 +271,12 @@ class _TopicHoldings:
             for round_ in holder.answered
         )
         shared = {round_ for round_, processes in holders.items() if len(processes) > 1}
-        twice = self._computed_twice
-        others = (answers for answers in self._settled if (queue, answers.position) not in twice)
-        rounds = [answers for answers in others if answers.is_complete or answers.round_ in shared]
+        settled = self._settled
+        rounds = [answers for answers in settled if answers.is_complete or answers.round_ in shared]
         for episode in self._episodes(queue, rounds, shared):
             at_a_time = [set(holders[answers.round_]) for answers in episode.shown]
-            # A queue that goes from one to another may look shared by the time that all are asked.
+            # A queue that goes from one to another may look shared by the time that all are asked
+            # (``judge/test_held``).
             if len(set.intersection(*at_a_time)) < 2:
                 continue
             numbers = Counter(process.client_id for process in set().union(*at_a_time))
@@ -411,9 +406,8 @@ def _not_held_in_words(
 def _otherwise_in_words(
     case: Case, findings: Sequence[QueueFinding], time: Extent, drift: Sequence[Drift]
 ) -> _Words:
-    twice = {finding.queue for finding in findings if finding.kind == DUPLICATE}
     extra = [drifting for drifting in drift if drifting.is_extra]
-    odd = {one.client_id for one in extra if not twice or one.queue in twice}
+    odd = {drifting.client_id for drifting in extra}
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     claimants = {claimant.client_id for finding in findings for claimant in finding.claimants}
     # Of queues that nobody holds there is no claimant: those that should have them differ.
@@ -427,8 +421,7 @@ def _otherwise_in_words(
         )
     what = agreeing(len(odd), template, clients=named, time=between(*time[:2]), found=held)
     evidence = [what, *_strategies_in_words(case, time, findings[0].topic)]
-    of_odd = [drifting for drifting in extra if drifting.client_id in odd]
-    if of_odd and all(drifting.attributed_to == SHARE_KEPT for drifting in of_odd):
+    if extra and all(drifting.attributed_to == SHARE_KEPT for drifting in extra):
         return clients, [*evidence, _SHARE_KEPT], [restart_of(odd), _WHY_KEPT]
     divide = Text(
         "make {clients} divide the queues as the other members do: the same SDK and version, "

@@ -110,13 +110,13 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     """The one fault of a group that gets more messages than its offsets move by, or none; and how
     much is lost where its members filter differently.
 
-    If a queue of the broker is a lasting duplicate, that is why. A group that gets less by a filter
-    that all members share is well.
+    If a queue of the broker is a lasting duplicate, that is why, but where members pull beside POP.
+    A group that gets less by a filter that all members share is well (``cases/test_read_twice``).
 
     Worked example: for 20 minutes a broker gives a group 3.1 messages a second, and its offsets
     move by 2.0: 1,300 messages were read again.
     """
-    # The logical queues of a static topic lie on several brokers, each with its own rate.
+    # Logical queues lie on several brokers, each with its own rate (``cases/test_static_topics``).
     real = (one for one in case.offsets.values() if not is_mock_broker(one.broker_name))
     by_broker = grouped((offsets.broker_name, offsets) for offsets in real)
     runs = [run for _, queues in sorted(by_broker.items()) for run in _runs(case, queues)]
@@ -304,7 +304,7 @@ def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_BrokerPolls]:
 
 def _disturbed(case: Case, broker_name: str) -> Iterator[tuple[Instant, Instant]]:
     """Disturbances: times when queues changed hands or the broker had no master, and for as long as
-    a rate after that.
+    a rate after that (``cases/test_read_twice``).
     """
     for row in chain.from_iterable(case.reassignments.values()):
         yield row.seen_before, row.changed_at + _LAG
@@ -362,9 +362,11 @@ _FIX_LISTENER = (
 def failing(case: Case, found: GroupFindings) -> GroupFindings:
     """A fault for each time of ten minutes or more in which nearly all tries failed.
 
-    A restart breaks none, nor do rounds that are missing: offsets count what nobody saw.
+    A restart breaks none, nor do rounds that are missing: offsets count what nobody saw
+    (``cases/test_failing_goes_on``).
 
-    By POP a message that comes again is no failure: those that are given up count alone.
+    By POP a message that comes again is no failure: those that are given up count alone (seen on
+    5.3.3; ``cases/test_popped``).
 
     Worked example: 120 messages come in a minute, all fail, and each is tried twice more: of 360
     tries a minute 240 go to %RETRY% and 120 to %DLQ%. From 10:30 to 10:45 the clients are away;

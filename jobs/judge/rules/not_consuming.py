@@ -104,6 +104,8 @@ def _no_longer_subscribed(
     Worked example: pods are replaced from 10:04 to 10:07 by a release without U. By the offsets of
     10:06 there are 300 messages in two queues whose pods were the first; none come any more. Were
     all pods replaced at once, nothing would wait: that 800 came in the last minute is all it shows.
+
+    ``cases/test_no_longer_subscribed`` has each exception.
     """
     verdicts = [case.evaluated[period.situation.situation_id].verdict for period in periods]
     start = len(periods) - 1
@@ -129,10 +131,9 @@ def _no_longer_subscribed(
     is_known = any(shows_what_waits(poll, first_seen) for poll in polls)
     if not is_known or last_poll >= first_seen + lasts:
         return
+    # What the group's table showed counts for as long as a member may be silent.
     later = case.snapshots[bisect_right(case.snapshots, last_poll) :]
-    if later and first_seen - case.expiry <= later[0] < first_seen:
-        # What the group's table showed counts for as long as a member may be silent.
-        first_seen = later[0]
+    first_seen = min(first_seen, *later[:1])
     queues = {(poll.broker_name, poll.queue_id) for poll in polls}
     waiting = sum(left.at_last for poll in polls if (left := left_unread(poll, None)))
     came = sum(int(step) for poll in polls for step in np.diff(poll.broker_offsets)[-1:])
@@ -177,7 +178,9 @@ def _should_read(verdict: Evaluation) -> bool:
     """True if members are listed that should move the topic's offsets, whether or not anybody knows
     which of them has which queue; or that no longer subscribe to it.
 
-    Who broadcasts keeps its offsets itself; a queue that no broker lets anybody read is UNREADABLE.
+    Who broadcasts keeps its offsets itself (``cases/test_shared_by_broker``); a queue that no
+    broker lets anybody read is UNREADABLE (``PullMessageProcessor`` 4.9.4 refuses each pull of a
+    topic without PERM_READ).
     """
     if verdict.coverage == NOT_SUBSCRIBED:
         return verdict.processes > 0
@@ -189,7 +192,7 @@ def _may_move(polls: Polls) -> Flags:
 
     A queue that was missing from some polls may have moved at each of them, unless messages wait in
     it before and after and it is where it was: a master that comes back has offsets of long ago.
-    Nobody knows what a queue does that is not polled any more.
+    Nobody knows what a queue does that is not polled any more (``judge/test_not_consuming``).
     """
     edges = np.zeros(len(polls.times) + 1, np.int64)
     rows, ends = np.nonzero(polls.paired & ~polls.unmoved)
@@ -212,12 +215,14 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
     stuck = {polls.queues[row][0] for row in np.flatnonzero(polls.unmoved[:, columns].any(axis=1))}
     away = case.absences_in(extent)
     is_away = stuck <= {absence.broker_name for absence in away}
-    # Nothing comes to a broker without a master.
+    # Nothing comes to a broker without a master (``cases/test_offsets_and_masters``).
     if waiting <= before and not is_away:
         return
     queues_polled = case.dossier.offsets[polls.topic]
     if verdict.coverage == QUEUES_CHOSEN and not gave_nothing(queues_polled, extent):
-        return  # who chooses its queues may keep its offsets elsewhere
+        # Who chooses its queues may keep its offsets elsewhere: a pull names the one that it is
+        # from (``DefaultMQPullConsumer.pull`` 4.9.4 to 5.3.3; ``cases/test_held_alone``).
+        return
     what = Text(
         "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} more "
         "than at the start",
@@ -311,7 +316,7 @@ def _why(
 
 def _newcomers(case: Case, polls: Polls, column: int) -> Text | None:
     """The members, where all came as the offsets stopped to move, which is at the poll; None: some
-    were there before, or nobody was that consumed.
+    were there before, or nobody was that consumed (clients#1168).
 
     Worked example: until 10:02 one member reads, from 10:03 on another one is listed, and no offset
     has moved since 10:02.

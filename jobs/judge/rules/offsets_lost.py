@@ -109,10 +109,10 @@ class _Loss(NamedTuple):
 def offsets_gone(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault of a topic whose offsets a broker lost, from the first answer without them on.
 
-    It is there at once: what comes of it can be kept off until the group starts. It is none where
-    the route has no queue of the topic on the broker any more; where members run that do not
-    subscribe to it, for a broker leaves such topics out; where the group was there again with what
-    it knew; and where the group was deleted.
+    It is there at once: what comes of it can be kept off until the group starts (``offsets_lost``).
+    It is none where the route has no queue of the topic on the broker any more; where members run
+    that do not subscribe to it, for a broker leaves such topics out; where the group was there
+    again with what it knew; and where the group was deleted (``cases/test_offsets_gone``).
 
     Worked example: until 10:04 a broker has the offsets of a group that is away, at 10:05 it gives
     none, after a restart without its consumerOffset.json.
@@ -298,13 +298,15 @@ def went_back(case: Case, found: GroupFindings) -> GroupFindings:
     Further than it was ``persistence_seconds`` before: a slave that answers for its master is some
     seconds behind, and a broker that restarts loses the last ones. Around an absence of a master
     the polls that show one of two copies do not count (``Absence.is_blind_between``): what is lower
-    after it than it was before went back. A broker without a slave has one copy.
+    after it than it was before went back. A broker without a slave has one copy
+    (``cases/test_offsets_and_masters``, ``judge/test_offsets_went_back``).
 
     Worked example: at 10:00 to 10:05 a queue's offset is 100, 200, 300, 400, 500 and then 50: since
     10:04 the group consumes again what it had consumed before 10:01.
 
     Where two processes commit in turn, neither consumes again what is between the two offsets. The
-    net counts: how far the last step back ends before where the first one began.
+    net counts: how far the last step back ends before where the first one began
+    (``cases/test_commits_in_turn``).
     """
     duplicates = grouped((one.topic, one.queue) for one in found.queues if one.kind == DUPLICATE)
     return found.plus(

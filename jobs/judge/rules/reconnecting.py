@@ -113,10 +113,11 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     minutes. Two processes that share an id have two ports each time, and replace none; twelve that
     share one and are deployed replace twelve, but none of the new ones.
 
-    What nearly all members of the group do at a time on a broker is a restart of the broker, or a
-    deploy, and what they do one after the other a deploy; a client that was in no list before it
-    came anew was restarted. None of these counts. A connection of a new process, as its start time
-    shows, is not a reconnection, but may be one of many restarts.
+    What nearly all members of the group do at a time on a broker is a restart of the broker
+    (``vm_and_broker_restarts``), or a deploy, and what they do one after the other a deploy
+    (``cases/test_deploys_that_leave_connections``); a client that was in no list before it came
+    anew was restarted. None of these counts. A connection of a new process, as its start time
+    shows, is not a reconnection, but may be one of many restarts (``judge/test_reconnecting``).
     """
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
@@ -368,7 +369,8 @@ def blamed(case: Case, found: GroupFindings) -> GroupFindings:
 
     Each connection takes the queues and gives them back within a round or two. Where some snapshots
     show them with their owner, nobody knows how it was between two of them: it is POSSIBLE. So it
-    is where rounds are further apart than a broker keeps an old connection: each shows another one.
+    is where rounds are further apart than a broker keeps an old connection: each shows another one
+    (rocketmq#2509, with rounds each 300 s).
     """
     is_coarse = usual_gap_but_for_one(np.diff(case.snapshots)) > case.expiry
     reconnecting = [fault for fault in found.faults if fault.fault == RECONNECTING]

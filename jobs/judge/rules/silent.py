@@ -9,7 +9,8 @@ same round, or within 10 min of it.
 A Java client of 5.2.0 and later completes the answers of its brokers in the threads that also make
 its running info (``NettyRemotingAbstract.invokeSyncImpl``), as many as it has processors. With one
 it waits for itself: 5 s for each queue of which it has no offset yet, and for as long no pull, no
-heartbeat and no list gets through. Further questions wait behind the first one, and stop it anew.
+heartbeat and no list gets through. Further questions wait behind the first one, and stop it anew
+(seen on 5.3.3: field book, "A client stops when it is asked").
 """
 
 from bisect import bisect_left
@@ -46,8 +47,8 @@ def silent_clients(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault per client and lasting time in which it did not answer while it was listed.
 
     Only questions count about which another client of the same SDK answered: else it may be the
-    collector, or an SDK that does not know the question. The fault is with the first topic of which
-    the client is listed.
+    collector, or an SDK that does not know the question (``judge/test_silent``). The fault is with
+    the first topic of which the client is listed.
     """
     clients, sdks = case.dossier.clients, case.dossier.languages
     if not any(client.error_code is not None for client in clients):

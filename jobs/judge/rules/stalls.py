@@ -158,7 +158,7 @@ class PollOwners:
 
     Nothing shows whose a queue is before the first situation, nor where it was not audited; where
     it was, a queue that nobody takes has no owner. So has any queue of members that broadcast:
-    they keep their offsets themselves.
+    they keep their offsets themselves (``cases/test_shared_by_broker``).
     """
 
     def __init__(self, case: Case, polls: Polls, counts: Flags) -> None:
@@ -235,7 +235,7 @@ def _but_for_slow(polls: Polls, counts: Flags, stalled: Flags, owners: PollOwner
 
     A client reads its own queues side by side. Where nobody knows whose a queue is, as by POP, each
     may come to all queues in turn, and a queue is stalled if it is unlikely that one which moves as
-    often as those that move would stay for so many polls.
+    often as those that move would stay for so many polls (``cases/test_shared_by_broker``).
 
     Worked example: a group takes a message a minute, each of another one of its eight queues. Each
     stays for seven polls, and at those and the polls beside them the others move once in nine:
@@ -358,7 +358,8 @@ def _as_reported(case: Case, fault: FaultEpisode) -> Iterator[FaultEpisode]:
     moves a queue of another topic, or consumes newer messages than the one that holds its queue up.
 
     In order it does not (``ProcessQueue.takeMessages`` 4.9.4): the first message of each queue
-    is not finished, and where that is so of all of them, the process hangs.
+    is not finished, and where that is so of all of them, the process hangs
+    (``cases/test_standing_queues``; of another topic ``judge/test_stalls``).
     """
     others = case.timelines.keys() - {fault.topic}
     if has_moving_queue(case, others, fault.client_ids[0], fault.extent):
@@ -390,7 +391,7 @@ def frozen_processes(
     that are computed for it. Where one of its queues moves, the process lives: that is a message
     that cannot be consumed, or a lock (``stalled_queues`` looks at its other topics). A client that
     shares a queue is left out: either may be the one that does not move. When nobody at all moved,
-    that this client did not is not evidence against it.
+    that this client did not is not evidence against it (``S14b``, ``judge/test_stalls``).
     """
     every = intervals.polls
     alone = intervals.stalled & every.any_keeps_up & intervals.owners.sole
@@ -427,7 +428,8 @@ def _had(
     else it held what was computed.
 
     ``computed``: which were computed for it when. Between two equal answers in one phase it holds
-    the same; a queue whose lock it waits for is none that it could move.
+    the same; a queue whose lock it waits for is none that it could move
+    (``cases/test_standing_queues``).
     """
     times, places, owners = intervals.polls.times, intervals.polls.rows, intervals.owners
     answered = np.zeros(len(times), np.bool_)

@@ -79,7 +79,7 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     parts = [(finding, not_refuted(case, finding)) for finding in every]
     judged = [one for _, held in parts for part in held for one in _parts(case, part)]
     kept, unheld = without_refuted(judged), [finding for finding, held in parts if not held]
-    # Who waits for the lock does not read the queue.
+    # Who waits for the lock does not read the queue (``orderly_mixed``).
     locked = [finding for finding in kept if orderly and finding.is_locked]
     kept = [finding for finding in kept if not (orderly and finding.is_locked)]
     harmless = [fault for fault in found.faults if _is_harmless_route(case, fault, kept)]
@@ -113,7 +113,8 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
 def _is_assumed(finding: QueueFinding) -> bool:
     """True if a strategy that nobody saw decides it, and nothing shows that it is so.
 
-    Something is wrong all the same, and as bad: by another strategy in another queue.
+    Something is wrong all the same, and as bad: by another strategy in another queue
+    (``cases/test_assumed``).
     """
     return finding.is_assumed and True not in (finding.held, finding.moved)
 
@@ -131,7 +132,7 @@ def _is_somebodys(case: Case, orphan: QueueFinding) -> bool:
 
     Worked example: the group's table shows that half of the members subscribe to T, and not which.
     Each queue is nobody's with a probability of 0.5, all the time: of those that are read
-    throughout it is known now.
+    throughout it is known now (``cases/test_table_of_the_group``).
     """
     is_lasting = bool(orphan.causes) and _LASTING_DOUBTS.issuperset(orphan.causes)
     is_read = _is_read_to_its_end(case, orphan)
@@ -152,6 +153,7 @@ def _is_harmless_route(case: Case, fault: FaultEpisode, findings: Sequence[Queue
 
     A client stays with one nameserver (``NettyRemotingClient`` 4.2.0 to 5.3.3), so that a queue has
     an owner all the time or never; and a shorter route gives no client more queues than a longer.
+    ``cases/test_one_nameserver_lags`` has it; where it is not so see ``nameservers_differ``.
 
     Worked example: T grows from 8 to 12 queues at one of two nameservers. Were a client with the
     other, some of its 12 queues would not move; all 6 that may be without an owner are read.
@@ -167,7 +169,9 @@ def _is_harmless_route(case: Case, fault: FaultEpisode, findings: Sequence[Queue
 
 
 def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
-    """A client may ask a broker whose list nobody knows: then nothing is so under every view."""
+    """A client may ask a broker whose list nobody knows: then nothing is so under every view
+    (``cases/test_never_asked``).
+    """
     routes, cluster = case.dossier.routes.get(finding.topic, ()), case.dossier.cluster
     brokers = chain.from_iterable(run.brokers for run in routes)
     names = {(cluster, broker.broker_name) for broker in brokers if broker.has_address}
@@ -191,7 +195,7 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
     """The times in which nobody reads a queue that somebody reads whom no list shows.
 
     While its offset moves it has a reader; while messages wait in it and it does not, for longer
-    than a message takes, it has none. All else is as it is.
+    than a message takes, it has none (rocketmq#10827). All else is as it is.
 
     Worked example: no broker lists a member from 10:00 on, and all queues move but for one, which
     moves up to 10:05: it is an orphan since then.
@@ -216,7 +220,8 @@ def _offline_narrowed(
     fault: FaultEpisode, moving: Sequence[QueueFinding], kept: Sequence[QueueFinding]
 ) -> FaultEpisode:
     """GROUP_OFFLINE of a group that has readers in no list: it is about the queues that nobody
-    reads. Where all are read it is what the lists say, and harms nothing.
+    reads. Where all are read it is what the lists say, and harms nothing (client-cpp#318;
+    ``cases/test_behind_a_proxy``).
     """
     if fault.fault != GROUP_OFFLINE or not any(map(fault.overlaps, moving)):
         return fault
@@ -246,11 +251,11 @@ def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
-    comes are not evidence, and not orphans either: the retry topic's, as a rule. Without a master
-    nothing can come: producers send to masters alone, and a slave takes nothing
+    comes are not evidence, and not orphans either: the retry topic's, as a rule (client-cpp#318).
+    Without a master nothing can come: producers send to masters alone, and a slave takes nothing
     (``MQClientInstance.topicRouteData2TopicPublishInfo`` 4.2.0 to 5.3.3). Who holds a queue of it
     in order keeps it in its table (``ProcessQueue.isLockExpired`` keeps it from consuming alone),
-    so that where nothing waits nobody lost it.
+    so that where nothing waits nobody lost it (``cases/test_offsets_and_masters``).
     """
     offline = [one for one in episodes if _is_read(one) and GROUP_OFFLINE in one.causes]
 

@@ -119,7 +119,8 @@ def without_refused(case: Case, found: GroupFindings) -> GroupFindings:
     differently, or each of their brokers refuses the group or has no master: their pulls are
     refused, and they are well. So are those whose filter may leave out all that waits.
 
-    One whose listener hangs in its running info is frozen all the same.
+    One whose listener hangs in its running info is frozen all the same. ``judge/test_why`` has
+    the refusals, ``cases/test_left_out_by_a_filter`` the filters.
     """
     mismatches = _filters_that_differ(found.faults)
 
@@ -207,7 +208,7 @@ def _explained(
     elif holders:
         why = _failing_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
     elif verdict and verdict.coverage == SHARED_BY_BROKER:
-        # Running infos do not show what is read by POP.
+        # Running infos do not show what is read by POP (``cases/test_popped``).
         held, why = None, MAY_BE_FILTERED if is_filtered else SHARED
         at_most = WARNING if is_filtered else CRITICAL
     elif held is False:
@@ -239,7 +240,8 @@ def _failing_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Te
         if activity == NOT_FINISHING:
             return _unfinished(case, stall, in_order=True)
         return _OF_ACTIVITY[activity]
-    # In order no newer message is done: where nothing moves it is no single one that holds it up.
+    # In order no newer message is done: where nothing moves it is no single one that holds it up
+    # (``cases/test_standing_queues``).
     why = _OF_ACTIVITY[NOT_CONSUMING if activity == NOT_FINISHING else activity]
     return Text("{why}; no other queue of the process moves", why=why)
 
@@ -277,7 +279,8 @@ def _unfinished(case: Case, stall: Stall, *, in_order: bool = False) -> Text:
 
 def outages_dated_back(case: Case, found: GroupFindings) -> GroupFindings:
     """The lasting outages since the first of their members' queues on their brokers stopped, up to
-    the time in which a broker drops a member before; without the FROZEN_PROCESS of that outage.
+    the time in which a broker drops a member before; without the FROZEN_PROCESS of that outage
+    (``S15``, ``cases/test_offsets_and_masters``).
 
     Worked example: at 10:04 c is cut off from broker-b, and its two queues there stop. At 10:06:10
     broker-b drops c. The lists differ since then, and the outage is from 10:04 on.
@@ -309,10 +312,8 @@ def _leads_to(stall: Stall, outage: FaultEpisode, case: Case) -> bool:
     """True if a queue of it stopped no longer before than a silent member is listed, and a poll or
     two.
     """
-    if not stall.first_seen < outage.first_seen <= stall.last_seen + case.expiry:
-        return False
     polls = 2 * usual_gap(np.diff(case.snapshots))
-    is_soon = outage.first_seen - stall.first_seen <= case.expiry + polls
+    is_soon = 0 < outage.first_seen - stall.first_seen <= case.expiry + polls
     return is_soon and is_of_outage(outage, stall)
 
 
@@ -345,7 +346,8 @@ def left_out_by_filter(
     ``client_ids``: who has it; empty: any of those that subscribe. All of these are native Go
     clients that filter the topic, and none is known to commit over what the filter leaves out.
     ``answers``: what they hold of it, in that time. Where one of these lacks an activity it is not
-    read: nobody asks for messages, or some wait. Without answers it is in doubt.
+    read: nobody asks for messages, or some wait. Without answers it is in doubt
+    (``cases/test_left_out_by_a_filter``).
     """
     filters = _filters(case, topic, time)
     who = client_ids or filters.keys()
