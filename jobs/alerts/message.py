@@ -352,7 +352,7 @@ def _found(digest: Digest, chosen: Chosen, delivered: Delivered, *, is_new: bool
     )
     # The time of the oldest has its place in the lines: a subject of a mail is short.
     waiting = (problem.shown_waiting for problem in digest.problems if problem.place in places)
-    return _with_waiting(found, (each._replace(since=None) for each in waiting))
+    return _with_waiting(found, (each._replace(first_seen=None) for each in waiting))
 
 
 class _Writer(NamedTuple):
@@ -401,7 +401,7 @@ class _Writer(NamedTuple):
             language.of(text)
             for text in (
                 _with_waiting(found, [waiting]),
-                _with_waiting(brief, [waiting._replace(per_minute=0.0, since=None)]),
+                _with_waiting(brief, [waiting._replace(per_minute=0.0, first_seen=None)]),
             )
         )
         if owner:

@@ -238,7 +238,9 @@ def _backlog_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_M
     values = {(name,): each.per_minute / 60 for name, each in found.items()}
     yield _Metric("backlog_growth_messages_per_second", what, ["cluster"], values)
     what = "By when the oldest of these messages had come"
-    values = {(name,): each.since.timestamp() for name, each in found.items() if each.since}
+    values = {
+        (name,): each.first_seen.timestamp() for name, each in found.items() if each.first_seen
+    }
     yield _Metric("backlog_oldest_timestamp_seconds", what, ["cluster"], values)
 
 

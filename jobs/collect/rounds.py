@@ -257,10 +257,10 @@ class Round:
         turns.wake([broker.address])
 
     def _ask(
-        self, broker: ListedBroker, question: Request, then: Then | None = None, since: Instant = 0
+        self, broker: ListedBroker, question: Request, then: Then | None = None, begins: Instant = 0
     ) -> None:
         on_answer = partial(self._on_answer, broker, question, then)
-        self._turns.put(broker.address, question, on_answer, since)
+        self._turns.put(broker.address, question, on_answer, begins)
 
     def _on_answer(
         self, broker: ListedBroker, question: Request, then: Then | None, answer: Answer, found: Any

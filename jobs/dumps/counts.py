@@ -282,8 +282,8 @@ DAY: Instant = 86_400 * SECOND
 class Days(NamedTuple):
     """The days of most lines (since 1970), and how many days around them are plausible."""
 
-    first: int
-    last: int
+    first_seen: int
+    last_seen: int
     around: int
 
 
@@ -322,7 +322,7 @@ class PlausibleTimes:
         days = self.days.get(kind == statement.CLIENT_LOG)
         if days is None or _holds(days, day_of(collected_at)):
             return None
-        most = _dates(days.first, days.last)
+        most = _dates(days.first_seen, days.last_seen)
         return (
             f"expected collected_at within {days.around:,} days (bounds.dump_days) of most lines "
             f"of the dumps, which are of {most}, came {iso_of(collected_at)}"
@@ -359,13 +359,13 @@ def iso_of(time: Instant) -> str:
     return to_datetime(time).isoformat().replace("+00:00", "Z")
 
 
-def _dates(first: int, last: int) -> str:
-    dates = (to_datetime(day * DAY).date().isoformat() for day in (first, last))
+def _dates(first_seen: int, last_seen: int) -> str:
+    dates = (to_datetime(day * DAY).date().isoformat() for day in (first_seen, last_seen))
     return " to ".join(dict.fromkeys(dates))
 
 
 def _holds(days: Days | None, day: int) -> bool:
-    return days is None or days.first - days.around <= day <= days.last + days.around
+    return days is None or days.first_seen - days.around <= day <= days.last_seen + days.around
 
 
 def _days(counts: Mapping[int, int], most_days: int) -> Days:

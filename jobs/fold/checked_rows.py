@@ -82,15 +82,18 @@ class RowsAhead(NamedTuple):
     """The number of rows of the future, and the times of the first and the last of them."""
 
     rows: int
-    first: Instant
-    last: Instant
+    first_seen: Instant
+    last_seen: Instant
 
     def and_also(self, other: "RowsAhead | None") -> "RowsAhead":
         """The rows of both."""
         if other is None:
             return self
-        first, last = min(self.first, other.first), max(self.last, other.last)
-        return RowsAhead(self.rows + other.rows, first, last)
+        first_seen, last_seen = (
+            min(self.first_seen, other.first_seen),
+            max(self.last_seen, other.last_seen),
+        )
+        return RowsAhead(self.rows + other.rows, first_seen, last_seen)
 
 
 class TableReading:

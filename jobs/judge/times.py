@@ -227,15 +227,15 @@ def runs_of(parts: Sequence[Portion]) -> list[Portion]:
     if not parts:
         return []
     times = [(part.first_seen, part.last_seen, part.snapshots - 1) for part in parts]
-    first, last, gaps = np.array(times, np.int64).reshape(-1, 3).T
-    within = np.repeat((last - first) // np.maximum(gaps, 1), gaps)
-    gap = usual_gap_but_for_one(np.append(within, first[1:] - last[:-1]))
+    first_seen, last_seen, gaps = np.array(times, np.int64).reshape(-1, 3).T
+    within = np.repeat((last_seen - first_seen) // np.maximum(gaps, 1), gaps)
+    gap = usual_gap_but_for_one(np.append(within, first_seen[1:] - last_seen[:-1]))
     runs: list[Portion] = []
     counted = 0
     for part, following in zip_longest(parts, parts[1:]):
-        end = following.first_seen if following else part.last_seen + gap
+        ends = following.first_seen if following else part.last_seen + gap
         after = counted + part.snapshots * part.counts
-        covers = min(end - part.first_seen, part.snapshots * gap)
+        covers = min(ends - part.first_seen, part.snapshots * gap)
         runs.append(part._replace(before=counted, after=after, covers=covers))
         counted = after
     return runs

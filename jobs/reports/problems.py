@@ -167,10 +167,10 @@ class Problem:
         Worked example: "since 2026-11-20 10:00:00, open for 3 nights"; "2026-11-20 10:00:00 to
         2026-11-20 10:29:00"; ``shown``: how its times are.
         """
-        time = Text("since {start}", start=shown(self.began))
+        time = Text("since {start}", start=shown(self.begins))
         if not self.ongoing:
             last = shown(self.last_seen)
-            time = Text("from {start} to {end}", start=shown(self.began), end=last)
+            time = Text("from {start} to {end}", start=shown(self.begins), end=last)
         if self.began_with:
             time = Text("{time}, began with {event}", time=time, event=self.began_with)
         if self.nights_open > 1:
@@ -205,7 +205,7 @@ class Problem:
         return self.waiting if is_worth_it else NOTHING
 
     @property
-    def began(self) -> datetime:
+    def begins(self) -> datetime:
         """The time at which it began, in an earlier run where it is open over several."""
         opened = self.open_since if self.nights_open > 1 else None
         return opened or self.first_seen
@@ -295,11 +295,11 @@ def cause_line(
         severity=kinds.worst(problem.severity for problem in there or problems),
         groups=count(len(groups), "group"),
         cause=within(kind.title),
-        at=min(problem.began for problem in problems),
+        at=min(problem.begins for problem in problems),
         names=list_of(names, most, ("more group", "more groups")),
     )
     waiting = WaitingMessages.of_all(problem.shown_waiting for problem in problems)
-    text = waiting._replace(since=None).text
+    text = waiting._replace(first_seen=None).text
     return Text("{what}; {waiting}", what=line, waiting=text) if text else line
 
 

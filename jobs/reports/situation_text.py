@@ -140,7 +140,7 @@ def _judged(problem: Problem, template: str, **values: str) -> Text:
     text = Text(
         template,
         severity=problem.severity,
-        first=day_and_time(problem.began),
+        first=day_and_time(problem.begins),
         what=within(problem.what),
         certainty=in_words(problem.certainty),
         **values,

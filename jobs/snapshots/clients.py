@@ -84,7 +84,7 @@ class _First(NamedTuple):
     """
 
     offset: int | None
-    since: Instant
+    first_seen: Instant
     consumed_at: Instant | None
 
 
@@ -160,7 +160,7 @@ def _first_message_lacks(
     if before is None or before.offset != queue.first_cached:
         first = _First(queue.first_cached, observed_at, queue.last_consume_at)
         before = first_cached[key] = first
-    if queue.dropped or before.offset is None or observed_at - before.since <= _IDLE:
+    if queue.dropped or before.offset is None or observed_at - before.first_seen <= _IDLE:
         return None
     if queue.last_consume_at and before.consumed_at:
         return NOT_FINISHING if queue.last_consume_at > before.consumed_at else NOT_CONSUMING

@@ -335,16 +335,16 @@ def _day_column(rows: DataFrame) -> Column | None:
     return None if found is None else F.col(found).cast("string")
 
 
-def _between(day_column: Column, since: datetime | None, end: datetime | None) -> Column:
+def _between(day_column: Column, begins: datetime | None, ends: datetime | None) -> Column:
     """The condition that a day is within a day of the two; None: no bound."""
     is_in = F.lit(False)
     for form in ("%Y-%m-%d", "%Y%m%d"):
         of_form = day_column.contains("-") if "-" in form else ~day_column.contains("-")
-        if since is not None and since.date() > date.min:
-            of_form &= day_column >= (since - _DAY).strftime(form)
-        if end is not None and end.date() < date.max:
+        if begins is not None and begins.date() > date.min:
+            of_form &= day_column >= (begins - _DAY).strftime(form)
+        if ends is not None and ends.date() < date.max:
             # It ends before its end.
-            of_form &= day_column <= (end + _DAY - timedelta.resolution).strftime(form)
+            of_form &= day_column <= (ends + _DAY - timedelta.resolution).strftime(form)
         is_in |= of_form
     return is_in
 

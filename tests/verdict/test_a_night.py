@@ -94,8 +94,8 @@ def test_what_waits_comes_first_and_idle_queues_after_it(report: PageValues) -> 
     unread = 3 * 20_000 * (44 - stalled.begins)
     waiting = report.counted[0].waiting
     assert (waiting.messages, waiting.per_minute) == (unread + 9, 60_000)
-    assert waiting.since is not None
-    assert (waiting.since.hour, waiting.since.minute) == (10, stalled.begins + 1)
+    assert waiting.first_seen is not None
+    assert (waiting.first_seen.hour, waiting.first_seen.minute) == (10, stalled.begins + 1)
     words = f"{unread + 9:,} messages wait, 60,000 more a minute"
     assert words in report.counted[0].headline
 

@@ -286,13 +286,13 @@ def _last_listed(
     lists = dossier.list_members.items()
     having = {name: wanted.intersection(members().client_ids) for name, members in lists}
     having[NOT_ONLINE] = set()
-    until: dict[str, Instant] = {}
+    last_seen: dict[str, Instant] = {}
     there: set[str] = set()
     for answer in answers:
         last: set[str] = set()
         for at, place in zip(answer.collected_at.tolist(), answer.contents.tolist(), strict=True):
             last = having.get(answer.names[place], last)
             for client_id in last:
-                until[client_id] = max(at, until.get(client_id, at))
+                last_seen[client_id] = max(at, last_seen.get(client_id, at))
         there |= last
-    return {client_id: at for client_id, at in until.items() if client_id not in there}
+    return {client_id: at for client_id, at in last_seen.items() if client_id not in there}

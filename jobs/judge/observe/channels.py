@@ -52,7 +52,7 @@ class Channel(NamedTuple):
     """One connection of a client in the lists of one broker.
 
     ``first_seen`` and ``last_seen`` are the first and the last poll that list it, at the times at
-    which the broker answered; ``gone_by`` the first poll after it that does not, None where there
+    which the broker answered; ``ends`` the first poll after it that does not, None where there
     is none: it is there in the last list.
     """
 
@@ -61,12 +61,12 @@ class Channel(NamedTuple):
     client_addr: str
     first_seen: Instant
     last_seen: Instant
-    gone_by: Instant | None
+    ends: Instant | None
 
     @property
     def is_seen_once(self) -> bool:
         """True if one poll lists it, and the next one does not."""
-        return self.gone_by is not None and self.first_seen == self.last_seen
+        return self.ends is not None and self.first_seen == self.last_seen
 
 
 def channels_of(
@@ -105,17 +105,17 @@ def _broker_channels(
     polls = zip(answers.contents.tolist(), answers.collected_at.tolist(), strict=True)
     for place, run in groupby(polls, itemgetter(0)):
         times = [at for _, at in run]
-        first, last, name = times[0], times[-1], answers.names[place]
+        first_seen, last_seen, name = times[0], times[-1], answers.names[place]
         if name not in of_list and name != NOT_ONLINE:
             continue  # the answer has no list
         here = set(of_list.get(name, ()))
         for connection in [connection for connection in open_ if connection not in here]:
-            yield open_.pop(connection)._replace(gone_by=first)
+            yield open_.pop(connection)._replace(ends=first_seen)
         for client_id, client_addr in here:
             channel = open_.get((client_id, client_addr)) or Channel(
-                answers.witness, client_id, client_addr, first, last, None
+                answers.witness, client_id, client_addr, first_seen, last_seen, None
             )
-            open_[client_id, client_addr] = channel._replace(last_seen=last)
+            open_[client_id, client_addr] = channel._replace(last_seen=last_seen)
     yield from open_.values()
 
 
@@ -244,8 +244,8 @@ class _AtBroker:
         if any(channel.first_seen != channel.last_seen for channel in there):
             return False
         came = {channel.first_seen for channel in there}
-        went = {channel.gone_by for channel in there}
-        before = [channel for channel in self._channels if channel.gone_by in came]
+        went = {channel.ends for channel in there}
+        before = [channel for channel in self._channels if channel.ends in came]
         after = [channel for channel in self._channels if channel.first_seen in went]
         beside = (crowd for crowd in (before, after) if crowd)
         return any(all(channel.is_seen_once for channel in crowd) for crowd in beside)
@@ -281,7 +281,7 @@ def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant
 
     ``first_seen`` are those of its broker's channels, ascending.
     """
-    if one.gone_by is None:
+    if one.ends is None:
         return False
     after = bisect_right(first_seen, one.first_seen)
     newer = max(after, bisect_left(first_seen, one.last_seen - expiry))
@@ -307,4 +307,7 @@ def _started_at_once(starts: Starts) -> int:
     """
     seen = grouped((start, at) for at, start in starts)
     spans = [(min(times), max(times)) for times in seen.values()]
-    return max((sum(first <= at <= last for first, last in spans) for at, _ in spans), default=1)
+    return max(
+        (sum(first_seen <= at <= last_seen for first_seen, last_seen in spans) for at, _ in spans),
+        default=1,
+    )

@@ -108,8 +108,8 @@ def _uninterrupted(runs: Sequence[PollRun]) -> Iterator[PollRun]:
     before = accumulate((run.times[-1] for run in in_order), max)
     following = [*(run.times[0] for run in in_order[1:]), None]
     is_free = True
-    for run, last, after in zip(in_order, before, following, strict=True):
-        is_alone = after is None or last < after
+    for run, last_seen, after in zip(in_order, before, following, strict=True):
+        is_alone = after is None or last_seen < after
         if is_free and is_alone:
             yield run
         is_free = is_alone

@@ -203,16 +203,16 @@ class _Segment(NamedTuple):
     changed_at: Instant
     settled_at: Instant
     #: Up to when it is sure to hold.
-    holds_until: Instant
+    last_seen: Instant
     #: The beginning of the next one.
-    end: Instant
+    ends: Instant
 
     def explanation_at(self, moment: Instant) -> str | None:
         """The change that explains why a process holds something else at that moment.
 
         When the first phase began nobody saw. Between two phases either may be in force.
         """
-        if moment > self.holds_until:
+        if moment > self.last_seen:
             return STATE_CHANGED
         if moment <= self.changed_at + _ROUTE_LAG:
             return ROUTE_CHANGED
@@ -222,19 +222,21 @@ class _Segment(NamedTuple):
 
     def pieces(self) -> list["_Piece"]:
         """Its time, cut where another reason explains a difference, or none."""
-        since, end = self.phase.first_seen, self.end
-        changes = self.settled_at, self.changed_at + _ROUTE_LAG + 1, self.holds_until + 1
-        cuts = {since, end, *[change for change in changes if since < change < end]}
+        begins, ends = self.phase.first_seen, self.ends
+        changes = self.settled_at, self.changed_at + _ROUTE_LAG + 1, self.last_seen + 1
+        cuts = {begins, ends, *[change for change in changes if begins < change < ends]}
         return [(self, *edges) for edges in pairwise(sorted(cuts))]
 
     def make_holding(
-        self, reported: "_Answer | _Line", since: Instant, until: Instant, **more: Any
+        self, reported: "_Answer | _Line", first_seen: Instant, last_seen: Instant, **more: Any
     ) -> Holding:
         """The holding of the process from one time to another, as it reported it."""
         process, topic, run = reported.process, self.phase.topic, reported.report.run
         activities = reported.report.activities.get(topic, {})
         computed = self.shares().by_client[process.client_id]
-        return Holding(process, topic, since, until, run, activities, self.phase, computed, **more)
+        return Holding(
+            process, topic, first_seen, last_seen, run, activities, self.phase, computed, **more
+        )
 
 
 #: A part of a segment from one time to another, without its end: one reason, or none, explains a
@@ -251,22 +253,22 @@ def _segments(
     segments: list[_Segment] = []
     for phase, following in zip_longest(phases, phases[1:]):
         # After the last phase nobody looked: for a while it counts.
-        holds_until = phase.last_seen if following else phase.last_seen + _ROUTE_LAG
-        end = following.first_seen if following else holds_until + 1
+        last_seen = phase.last_seen if following else phase.last_seen + _ROUTE_LAG
+        ends = following.first_seen if following else last_seen + 1
         of_phase = shares[phase.situation_id]
         if phase.verdict.coverage == QUEUES_CHOSEN:
             # Neither lists nor routes change what a member takes by assign().
-            chosen = False, _NEVER, phase.first_seen, end - 1, end
+            chosen = False, _NEVER, phase.first_seen, ends - 1, ends
             segments.append(_Segment(phase, of_phase, *chosen))
             continue
         if following and following.situation_id == phase.situation_id:
-            holds_until = end - 1
+            last_seen = ends - 1
         # The change that began a phase was collected in its first round, after that one began.
         is_one_round = following and phase.last_seen == phase.first_seen
-        changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
+        changed = bisect_right(changes, ends - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + REBALANCE_INTERVAL, changed_at + _ROUTE_LAG)
-        times = changed_at, settled_at, holds_until, end
+        times = changed_at, settled_at, last_seen, ends
         segments.append(_Segment(phase, of_phase, not segments, *times))
     return segments
 
@@ -365,8 +367,8 @@ def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Hold
     client_id = answer.process.client_id
     first = bisect_right(pieces, answer.moments[0], key=itemgetter(2))
     end = bisect_right(pieces, answer.moments[-1], key=itemgetter(1))
-    for segment, since, until in pieces[first:end]:
-        within = slice(bisect_left(answer.moments, since), bisect_left(answer.moments, until))
+    for segment, begins, ends in pieces[first:end]:
+        within = slice(bisect_left(answer.moments, begins), bisect_left(answer.moments, ends))
         rounds, moments = answer.rounds[within], answer.moments[within]
         shares = segment.shares()
         if not moments or client_id not in shares.by_client:
@@ -375,8 +377,8 @@ def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Hold
             answer,
             moments[0],
             moments[-1],
-            is_settled=segment.settled_at <= since <= segment.holds_until,
-            explained_by=segment.explanation_at(since),
+            is_settled=segment.settled_at <= begins <= segment.last_seen,
+            explained_by=segment.explanation_at(begins),
             rounds=rounds,
             moments=moments,
             bridged=answer.bridged.intersection(rounds),
@@ -458,15 +460,15 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
         # Who joins or leaves is followed in a moment; clients have a route only once they have
         # polled it.
         follows = max(line.logged_at, segment.phase.first_seen)
-        for since, until, explained_by in (
+        for first_seen, last_seen, explained_by in (
             (follows, min(segment.changed_at + _ROUTE_LAG, ends), ROUTE_CHANGED),
             (counts_from, ends, OTHER_LIST if is_other_list else None),
         ):
-            if since < until:
+            if first_seen < last_seen:
                 period = segment.make_holding(
                     line,
-                    since,
-                    until,
+                    first_seen,
+                    last_seen,
                     is_settled=explained_by != ROUTE_CHANGED,
                     explained_by=explained_by,
                     has_lengths_of_phase=line.logged_at >= segment.settled_at,

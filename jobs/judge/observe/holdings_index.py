@@ -83,12 +83,12 @@ class AnswerRound:
 
 
 class Refuted(NamedTuple):
-    """A part of a finding's time in which the answers refute it: from ``since`` up to ``until``,
+    """A part of a finding's time in which the answers refute it: from ``begins`` up to ``ends``,
     without it. Beyond them the finding ends, an answer shows it, or the situation is another one.
     """
 
-    since: Instant
-    until: Instant
+    begins: Instant
+    ends: Instant
     #: The time from the first to the last of these answers.
     lasts: Instant
 

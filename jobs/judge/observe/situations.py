@@ -233,17 +233,17 @@ def routes_in_force(
     return found
 
 
-def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[str, str]:
+def _caught_up(held: Sequence[tuple[Answers[str], int]], ends: Instant) -> dict[str, str]:
     """The nameservers that were asked too early to give the route that another one gives."""
     found: dict[str, str] = {}
     for one, poll in held:
         now, later = one.name_of(poll), one.name_of(min(poll + 1, len(one.contents) - 1))
-        since = (
+        newer = (
             other.name_of(of_other)
             for other, of_other in held
-            if one.collected_at[poll] < other.collected_at[of_other] <= end
+            if one.collected_at[poll] < other.collected_at[of_other] <= ends
         )
-        if later != now and later in since:
+        if later != now and later in newer:
             found[one.witness] = later
     return found
 

@@ -77,14 +77,14 @@ def find_events(
     """All events that the group saw; ``members``, ``unsteady``: see ``members_that_changed``."""
     topics = topics_by_broker(dossier)
     away = [*masters_that_left(absences, topics)]
-    began = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
+    brokers_came = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
     usual = usual_gap_but_for_one(np.diff(snapshots))
     for event in chain(
         away,
         nameservers_that_differ(by_topic),
         addresses_that_changed(dossier, topics),
         topics_resized(route_changes),
-        members_that_changed(dossier, members, snapshots, began, unsteady),
+        members_that_changed(dossier, members, snapshots, brokers_came, unsteady),
     ):
         yield _with_gap_before(event, snapshots, usual)
 
@@ -256,14 +256,14 @@ def members_that_changed(
     dossier: Dossier,
     in_time: Sequence[ListedIds],
     snapshots: Sequence[Instant],
-    began: Sequence[Instant] = (),
+    brokers_came: Sequence[Instant] = (),
     unsteady: Sequence[tuple[Instant, Instant]] = (),
 ) -> Iterator[Event]:
     """The deploys and the scalings of a group: what its lists show before and after.
 
     It was deployed where members were replaced, by others or, as they restart, by themselves; at
     least half of them where their number changed too. Otherwise it was scaled. A process that
-    shared an id, and gets one of its own, was restarted. ``began``: when
+    shared an id, and gets one of its own, was restarted. ``brokers_came``: when
     a broker came; it lists one member after the other, at their next heartbeats, which is no event
     of the group. ``unsteady``: the times in which members come and go without end, which is none.
 
@@ -278,13 +278,13 @@ def members_that_changed(
         return
     group, restarted = dossier.consumer_group, restarts(dossier.clients)
     left = [
-        (later.since, one.client_ids - later.client_ids)
+        (later.first_seen, one.client_ids - later.client_ids)
         for one, later in pairwise(in_time)
         if not one.client_ids <= later.client_ids
-        or not any(came <= later.since <= came + FOLLOW_TIME for came in began)
+        or not any(came <= later.first_seen <= came + FOLLOW_TIME for came in brokers_came)
     ]
     steps = [*left, *[(at, frozenset({client_id})) for at, client_id in restarted]]
-    since = [listed.since for listed in in_time]
+    first_seen = [listed.first_seen for listed in in_time]
     apart = max(_ONE_DEPLOY, _ROUNDS_OF_ONE * usual_gap(np.diff(snapshots)))
 
     def until_next_round(step: tuple[Instant, frozenset[str]]) -> tuple[Instant, Instant]:
@@ -294,8 +294,8 @@ def members_that_changed(
 
     for of_one in together(steps, until_next_round, apart):
         begins, ends = of_one[0][0], of_one[-1][0]
-        listed_before = in_time[max(bisect_left(since, begins) - 1, 0)]
-        listed_now = in_time[max(bisect_right(since, ends) - 1, 0)]
+        listed_before = in_time[max(bisect_left(first_seen, begins) - 1, 0)]
+        listed_now = in_time[max(bisect_right(first_seen, ends) - 1, 0)]
         before, now = listed_before.client_ids, listed_now.client_ids
         was, is_ = listed_before.processes, listed_now.processes
         came_back = frozenset().union(*[ids for _, ids in of_one]) & before & now
@@ -308,7 +308,7 @@ def members_that_changed(
         if was == is_:  # As many processes with more ids than before, or fewer: some have others.
             replaced = max(replaced, gone, new)
         is_deploy = was == is_ or 2 * replaced >= min(len(before), len(now)) > 0
-        is_restless = any(first <= ends and begins <= last for first, last in unsteady)
+        is_restless = any(earliest <= ends and begins <= latest for earliest, latest in unsteady)
         is_of_one_round = not is_deploy and now < before and [ends] == [*snapshots[-1:]]
         if is_restless or is_of_one_round or (is_deploy and not replaced):
             continue
@@ -341,11 +341,13 @@ def _without_members(
     no member until their next heartbeat.
     """
     for one, later in zip_longest(in_time, in_time[1:]):
-        until = later.since if later else None
-        last = snapshots[-1] if until is None else snapshots[bisect_left(snapshots, until) - 1]
-        is_long = last - one.since > HEARTBEAT_INTERVAL
-        if begins <= one.since <= ends and not one.client_ids and is_long:
-            return one.since, until
+        back_at = later.first_seen if later else None
+        last_seen = (
+            snapshots[-1] if back_at is None else snapshots[bisect_left(snapshots, back_at) - 1]
+        )
+        is_long = last_seen - one.first_seen > HEARTBEAT_INTERVAL
+        if begins <= one.first_seen <= ends and not one.client_ids and is_long:
+            return one.first_seen, back_at
     return None, None
 
 

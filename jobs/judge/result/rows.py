@@ -65,8 +65,8 @@ def openness(finding_id: str, extent: Extent, before: Mapping[str, EarlierFindin
     """
     former = before.get(finding_id)
     if former is not None and (extent.lasts or extent.ongoing):
-        since = min(extent.first_seen, former.open_since)
-        return Openness(PERSISTING, since, former.nights_open + 1)
+        first_seen = min(extent.first_seen, former.open_since)
+        return Openness(PERSISTING, first_seen, former.nights_open + 1)
     return Openness(NEW, extent.first_seen, 1) if extent.lasts else Openness()
 
 

@@ -146,12 +146,12 @@ class TopicProblem:
     def over(self) -> list[FoundRows]:
         """The severe findings that are over beside others, but for queues that are back."""
         severe = [found for found in self.counted if found.is_severe]
-        ended = [found for found in severe if not found.shared["ongoing"]]
+        passed = [found for found in severe if not found.shared["ongoing"]]
         there = {(found.kind, queue) for found in self.leading for queue in found.queues}
         worst = kinds.SEVERITIES.index(self.severity)
         return [
             found
-            for found in (ended if len(ended) < len(severe) else ())
+            for found in (passed if len(passed) < len(severe) else ())
             if kinds.SEVERITIES.index(found.shared["severity"]) > worst
             or not found.queues
             or not there.issuperset((found.kind, queue) for queue in found.queues)
@@ -272,8 +272,8 @@ class TopicProblem:
         every = [*self._times, *(row for found in self.leading for row in found.rows)]
         worst = kinds.worst(row["severity"] for row in every)
         rows = [row for row in every if row["severity"] == worst]
-        first = min(row.get("open_since") or row["first_seen"] for row in rows)
-        named = (row for row in rows if row["first_seen"] <= first + FOLLOW_TIME)
+        begins = min(row.get("open_since") or row["first_seen"] for row in rows)
+        named = (row for row in rows if row["first_seen"] <= begins + FOLLOW_TIME)
         found = (event_of(events, row) for row in named if row.get("event_id") is not None)
         event = next(filter(None, found), None)
         return None if event is None else in_short(event)

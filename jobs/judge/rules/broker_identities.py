@@ -231,12 +231,14 @@ def _overlapping(
     """
     times: dict[Broker, dict[str | None, tuple[Instant, Instant]]] = defaultdict(dict)
     for broker, addr, rounds in seen:
-        first, last = times[broker].get(addr, (rounds[0], rounds[-1]))
-        times[broker][addr] = min(first, rounds[0]), max(last, rounds[-1])
+        first_seen, last_seen = times[broker].get(addr, (rounds[0], rounds[-1]))
+        times[broker][addr] = min(first_seen, rounds[0]), max(last_seen, rounds[-1])
     return {
         broker
         for broker, of_addrs in times.items()
-        if any(after <= last for (_, last), (after, _) in pairwise(sorted(of_addrs.values())))
+        if any(
+            after <= last_seen for (_, last_seen), (after, _) in pairwise(sorted(of_addrs.values()))
+        )
     }
 
 
@@ -343,17 +345,19 @@ def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
 
 def _of_addresses(case: Case, names: Namesakes) -> Extent:
     """The time from the second address until one alone was seen."""
-    first = sorted(address.rounds[0] for address in names.addresses)[1]
-    last = sorted(address.rounds[-1] for address in names.addresses)[-2]
+    first_seen = sorted(address.rounds[0] for address in names.addresses)[1]
+    last_seen = sorted(address.rounds[-1] for address in names.addresses)[-2]
     rarest = max(int(np.diff(address.rounds).max()) for address in names.addresses)
-    return _extent(case, first, last, rarest, case.persistence_seconds)
+    return _extent(case, first_seen, last_seen, rarest, case.persistence_seconds)
 
 
 def _of_clusters(case: Case, shared: ClustersOfName) -> Extent | None:
     """The first to the last round in which a nameserver has the name in several clusters;
     None: it was over when a broker that moved is, or was in no round of the group.
     """
-    times = [snapshot for snapshot in case.snapshots if shared.first <= snapshot <= shared.last]
+    times = [
+        snapshot for snapshot in case.snapshots if shared.first_seen <= snapshot <= shared.last_seen
+    ]
     if not times:
         return None
     apart = usual_gap(np.diff(case.snapshots))
@@ -362,12 +366,14 @@ def _of_clusters(case: Case, shared: ClustersOfName) -> Extent | None:
 
 
 def _extent(
-    case: Case, first: Instant, last: Instant, apart: Instant, least_seconds: int
+    case: Case, first_seen: Instant, last_seen: Instant, apart: Instant, least_seconds: int
 ) -> Extent:
     """``apart``: so far apart are rounds that show it."""
-    ongoing = case.snapshots[-1] - last <= 2 * apart
-    seen = sum(first <= snapshot <= last for snapshot in case.snapshots)
-    return Extent(first, last, seen, persistence(first, last, least_seconds), ongoing)
+    ongoing = case.snapshots[-1] - last_seen <= 2 * apart
+    seen = sum(first_seen <= snapshot <= last_seen for snapshot in case.snapshots)
+    return Extent(
+        first_seen, last_seen, seen, persistence(first_seen, last_seen, least_seconds), ongoing
+    )
 
 
 def _said_of(

@@ -147,15 +147,15 @@ def _old_copy(case: Case, fault: FaultEpisode) -> tuple[str, Instant, Instant] |
     for host, own in of_hosts.items():
         in_time = sorted(own, key=lambda channel: channel.first_seen)
         for one, later in pairwise(in_time):
-            gone = max(past.last_seen for past in in_time if past.first_seen <= one.first_seen)
+            last_seen = max(past.last_seen for past in in_time if past.first_seen <= one.first_seen)
             others = chain.from_iterable(
                 of_other
                 for other, of_other in of_hosts.items()
-                if begun[host] < gone - case.expiry < begun[other]
+                if begun[host] < last_seen - case.expiry < begun[other]
             )
             back_at = later.first_seen
-            if gone < back_at and any(o.first_seen < back_at <= o.last_seen for o in others):
-                return host, gone, back_at
+            if last_seen < back_at and any(o.first_seen < back_at <= o.last_seen for o in others):
+                return host, last_seen, back_at
     return None
 
 

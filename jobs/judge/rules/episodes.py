@@ -76,7 +76,7 @@ def _is_settled(case: Case, fault: FaultEpisode) -> bool:
     and others each minute: that costs nothing, and passes.
     """
     first_seen, last_seen = fault.first_seen, fault.last_seen
-    changes = (members.since for members in case.members_in_time)
+    changes = (members.first_seen for members in case.members_in_time)
     within = (change for change in changes if first_seen < change < last_seen)
     lasts = case.persistence_seconds * SECOND
     times = pairwise([first_seen, *within, last_seen])
@@ -270,9 +270,9 @@ def not_refuted(case: Case, finding: QueueFinding) -> list[QueueFinding]:
     least = case.persistence_seconds * SECOND
     lasting = [(begins, ends) for begins, ends, lasts in refuted if lasts >= least]
     if lasting:
-        begun = [finding.first_seen, *(ends for _, ends in lasting)]
-        ended = [*(begins for begins, _ in lasting), finding.last_seen + 1]
-        parts = zip(begun, ended, strict=True)
+        part_begins = [finding.first_seen, *(ends for _, ends in lasting)]
+        part_ends = [*(begins for begins, _ in lasting), finding.last_seen + 1]
+        parts = zip(part_begins, part_ends, strict=True)
         return [one for begins, ends in parts for one in _during(case, finding, begins, ends)]
     if finding.held is False:
         return [replace(finding, certainty=POSSIBLE, is_mostly_certain=False)]
@@ -309,9 +309,13 @@ def _during(
     shown = [at for at in time.those_of(case.snapshots) if begins <= at < ends]
     if not shown:
         return []
-    first, last = shown[0], shown[-1]
-    extent = case.extent(first, last, len(shown), ongoing=time.ongoing and last == time.last_seen)
-    clipped = [(max(since, first), min(until, last)) for since, until in finding.times]
+    first_seen, last_seen = shown[0], shown[-1]
+    extent = case.extent(
+        first_seen, last_seen, len(shown), ongoing=time.ongoing and last_seen == time.last_seen
+    )
+    clipped = [
+        (max(earliest, first_seen), min(latest, last_seen)) for earliest, latest in finding.times
+    ]
     times = tuple(part for part in clipped if part[0] <= part[1])
     extent = extent._replace(share_of_time=time.share_of_time)
     return [witnessed(case, replace(finding, extent=extent, times=times))]

@@ -203,7 +203,7 @@ class _TopicHoldings:
         phases, topic = self._timeline.phases, self._timeline.topic
         first, last, watch = episode.shown[0], episode.shown[-1], episode.shown[0].phase.watch
         watched = [phase for phase in phases if phase.watch == watch]
-        changes = [member.since for member in self._case.members_in_time]
+        changes = [member.first_seen for member in self._case.members_in_time]
         changes += [change.collected_at for change in self._case.route_changes.get(topic, ())]
         begins = max(at for at in [watched[0].first_seen, *changes] if at <= first.moment)
         most = max(watched[-1].last_seen, last.moment)
@@ -384,14 +384,14 @@ def _not_held_in_words(
         template = "{waiting} there" if is_whole else "at least {waiting} there"
         evidence.append(Text(template, waiting=waiting_in_words(waiting)))
     answers = case.holdings[topic].of_clients(client_ids, time)
-    ended = {answer.run.client_id for answer in answers if answer.run.has_no_consumer}
-    if ended:
+    without_consumer = {answer.run.client_id for answer in answers if answer.run.has_no_consumer}
+    if without_consumer:
         template = (
             "{clients} [runs, but says that it has|run, but say that they have] no consumer of "
             "the group any more; heartbeats of other groups keep [it|them] listed"
         )
-        clients = clients_in_words(ended, languages)
-        evidence.append(agreeing(len(ended), template, clients=clients))
+        clients = clients_in_words(without_consumer, languages)
+        evidence.append(agreeing(len(without_consumer), template, clients=clients))
     is_go = any(languages.get(client_id) == "GO" for client_id in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
     changes = case.route_changes.get(topic, ())
@@ -401,7 +401,7 @@ def _not_held_in_words(
     if not owners:
         remedy.insert(0, _SEE_STRATEGY)
         evidence += _strategies_in_words(case, time, topic)
-    if ended:
+    if without_consumer:
         remedy.insert(0, _SEE_SHUTDOWN)
     if case.dossier.consumes_in_order:
         remedy.append(_SEE_LOCK)

@@ -159,9 +159,9 @@ def _came_back(case: Case, loss: _Loss) -> bool:
     """True if members that ran commit what they know: that they do not has to last. A list has the
     topics of before for two minutes, where only the group's table shows them.
     """
-    first, last = loss.rounds[0], loss.rounds[-1]
-    lasts = last - first >= case.persistence_seconds * SECOND
-    return bool(case.dossier.lists_between(first, last)) and not (loss.ongoing and lasts)
+    first_seen, last_seen = loss.rounds[0], loss.rounds[-1]
+    lasts = last_seen - first_seen >= case.persistence_seconds * SECOND
+    return bool(case.dossier.lists_between(first_seen, last_seen)) and not (loss.ongoing and lasts)
 
 
 def _is_deleted(case: Case, loss: _Loss) -> bool:
@@ -181,12 +181,12 @@ def _read_again(case: Case, loss: _Loss) -> _ReadAgain | None:
     the broker gave 104.0 a second, in 10 s at least, and 1,020 messages are written: of 1,040 that
     it gave 20 are new, and 20 it gives in any 10 s. 1,000 were read again.
     """
-    last, polls = loss.rounds[-1], dict[Instant, tuple[int, int, int]]()
+    last_seen, polls = loss.rounds[-1], dict[Instant, tuple[int, int, int]]()
     for offsets in chain.from_iterable(case.dossier.offsets.values()):
         if offsets.broker_name != loss.broker_name or not len(offsets.given):
             continue
         for at, *values in np.stack(offsets[3:]).T.tolist():
-            if at == loss.before or last < at <= last + _SHOWN_FOR:
+            if at == loss.before or last_seen < at <= last_seen + _SHOWN_FOR:
                 written, committed, rate = polls.get(at, (0, 0, values[2]))
                 polls[at] = (written + values[0], committed + values[1], max(rate, values[2]))
     _, known, usual = polls.pop(loss.before, (0, 0, -1))

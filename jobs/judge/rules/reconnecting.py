@@ -154,12 +154,12 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
     """
     came = channel.first_seen
     before = [one for one in channels if one.first_seen < came]
-    gone = [one.gone_by for one in before if one.broker == channel.broker]
-    return bool(gone) and all(
+    went = [one.ends for one in before if one.broker == channel.broker]
+    return bool(went) and all(
         by is not None
         and by < came
         and all(one.last_seen < came for one in before if one.first_seen <= by)
-        for by in gone
+        for by in went
     )
 
 
@@ -179,7 +179,7 @@ def _of_nearly_all(case: Case) -> _Connected:
 
     def members_at(time: Instant) -> int:
         listed = case.members_in_time
-        place = bisect_right(listed, time, key=lambda members: members.since)
+        place = bisect_right(listed, time, key=lambda members: members.first_seen)
         return len(listed[max(place - 1, 0)].client_ids)
 
     found: set[tuple[Broker, Instant]] = set()
@@ -250,14 +250,14 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
     at_least = case.persistence_seconds * SECOND
     for broker, of_broker in by_broker(channels).items():
         lives = [
-            Life(channel.client_addr, channel.first_seen, channel.gone_by and channel.last_seen)
+            Life(channel.client_addr, channel.first_seen, channel.ends and channel.last_seen)
             for channel in of_broker
         ]
         # The first connection of all replaces none.
-        first = lives[0].start
+        first_begins = lives[0].begins
         for in_turn in successions(lives, case.expiry, _MOST_BETWEEN_CONNECTIONS):
-            starts = (life.start for life in in_turn if life.start > first)
-            times = [start for start in starts if (broker, start) not in expected]
+            begins = (life.begins for life in in_turn if life.begins > first_begins)
+            times = [time for time in begins if (broker, time) not in expected]
             if len(times) >= _FEWEST_REPLACED and times[-1] - times[0] >= at_least:
                 rows.append((broker, times))
     return together(rows, lambda row: (row[1][0], row[1][-1]))
@@ -307,13 +307,13 @@ def _fault(
     first_seen, last_seen = _ends(_times(rows))
     connections = _times_by_broker(rows)
     # When a broker answered last.
-    end = max(at for run in case.dossier.polls for at in run.answered_at)
+    last_answer = max(at for run in case.dossier.polls for at in run.answered_at)
     of_brokers = by_broker(case.situations.channels[client_id])
     addresses = {
         channel.client_addr
         for broker in connections
         for channel in of_brokers[broker]
-        if channel.first_seen <= last_seen and first_seen <= (channel.gone_by or end)
+        if channel.first_seen <= last_seen and first_seen <= (channel.ends or last_answer)
     }
     # An address may have no port, and one of them may be missing.
     hosts = sorted({address.rpartition(":")[0] or address for address in addresses} - {""})
@@ -351,7 +351,7 @@ def _fault(
     elif several > 2 and not restarts:
         parts.append(Text("so do {others:,} other clients of the group", others=several - 1))
     longest = max(later - one for _, times in rows for one, later in pairwise(times))
-    extent = case.extent(first_seen, last_seen, ongoing=end - last_seen <= longest)
+    extent = case.extent(first_seen, last_seen, ongoing=last_answer - last_seen <= longest)
     topic, lasting = case.main_topic or "", extent._replace(persistence=PERSISTENT)
     kind = FLAPPING if restarts else RECONNECTING
     concerned = (client_id,), tuple(sorted(addresses)), broker_names

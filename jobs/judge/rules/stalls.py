@@ -109,8 +109,8 @@ class Polls:
         """
         columns = np.arange(len(self.times))
         # Nothing shows when a queue moved that was missing from a poll.
-        since = np.where(self.paired, self.before, -1)
-        moved = self.paired & (self.step > 0) & (since == since.max(axis=0))
+        previous = np.where(self.paired, self.before, -1)
+        moved = self.paired & (self.step > 0) & (previous == previous.max(axis=0))
         happened = (moved | (self.waits & (self.backlog_before == 0))).any(axis=0)
         moved_at = np.maximum.accumulate(np.where(moved, columns, -1), axis=1)
         happened_at = np.maximum.accumulate(np.where(happened, columns, -1))
@@ -127,11 +127,11 @@ class Polls:
         explained = np.zeros_like(self.present)
         for orphan in orphans:
             row = self.rows.get(orphan.queue)
-            for first, last in orphan.all_times if row is not None else ():
+            for first_seen, last_seen in orphan.all_times if row is not None else ():
                 begins, ends = self.times[self.before[row]], self.times
-                shared = np.minimum(last, ends) - np.maximum(first, begins)
-                explained[row] |= (first <= begins) & (begins <= last)
-                explained[row] |= (first <= ends) & (ends <= last)
+                shared = np.minimum(last_seen, ends) - np.maximum(first_seen, begins)
+                explained[row] |= (first_seen <= begins) & (begins <= last_seen)
+                explained[row] |= (first_seen <= ends) & (ends <= last_seen)
                 explained[row] |= 2 * shared >= ends - begins
         return explained
 

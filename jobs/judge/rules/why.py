@@ -166,8 +166,8 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     """The queues that the client reported to hold, else those computed for it alone."""
     if reported := case.holdings[topic].of_clients([client_id], time):
         return set().union(*[holding.activities for holding in reported])
-    began = [phase for phase in case.timelines[topic].phases if phase.first_seen <= time.last_seen]
-    allocated = began[-1].evaluated.allocations() if began else ()
+    phases = [phase for phase in case.timelines[topic].phases if phase.first_seen <= time.last_seen]
+    allocated = phases[-1].evaluated.allocations() if phases else ()
     mine = [allocation.queues for allocation in allocated if allocation.client_id == client_id]
     others = [allocation.queues for allocation in allocated if allocation.client_id != client_id]
     found: set[QueueKey] = set().union(*mine)
@@ -287,7 +287,7 @@ def outages_dated_back(case: Case, found: GroupFindings) -> GroupFindings:
     for fault in found.faults:
         is_outage = fault.fault in OUTAGES and fault.extent.lasts
         stopped = [stall for stall in found.stalls if is_outage and _leads_to(stall, fault, case)]
-        outages += [_since(fault, stopped)] if stopped else []
+        outages += [_begun_with_stalls(fault, stopped)] if stopped else []
         faults.append(outages[-1] if stopped else fault)
     frozen = (fault for fault in faults if fault.fault == FROZEN_PROCESS)
     parts = [one for one in frozen if any(_is_part(one, outage) for outage in outages)]
@@ -316,7 +316,7 @@ def _leads_to(stall: Stall, outage: FaultEpisode, case: Case) -> bool:
     return is_soon and is_of_outage(outage, stall)
 
 
-def _since(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:
+def _begun_with_stalls(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:
     first_seen = min(stall.first_seen for stall in stopped)
     queues = {stall.queue for stall in stopped}
     why = agreeing(
