@@ -375,7 +375,7 @@ def _days(counts: Mapping[int, int], most_days: int) -> Days:
     years stay whole. Neither of two lines is the odd one.
 
     >>> _days({20_000: 2, 0: 1}, 366)
-    Days(first=20000, last=20000, around=366)
+    Days(first_seen=20000, last_seen=20000, around=366)
     >>> _holds(_days({20_000: 1, 0: 1}, 366), 0)
     True
     """

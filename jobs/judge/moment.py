@@ -137,10 +137,12 @@ def find_moments(
     early = [time for time in times if time <= latest]
     if not early:
         template = (
-            "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
-            "{last:iso}"
+            "{group} has no snapshot up to {came:iso}: its snapshots go from {first_seen:iso} to "
+            "{last_seen:iso}"
         )
-        raise InputError(Text(template, group=group, came=latest, first=times[0], last=times[-1]))
+        raise InputError(
+            Text(template, group=group, came=latest, first_seen=times[0], last_seen=times[-1])
+        )
     snapshot_time = early[-1]
     evaluated: dict[str, Verdict] = {}
     for some in at_once(seen_states(found.distinct().values(), members)):

@@ -202,11 +202,11 @@ def draw_timeline(
         height=bottom + 24,
         title=Text("Who consumed which queue, and when"),
         description=Text(
-            "{queues} from {start} to {end} {zone}, {owners}; {marked}. "
+            "{queues} from {begins} to {ends} {zone}, {owners}; {marked}. "
             "The table of findings says the same in words.",
             queues=count(len(timeline.lanes), "queue"),
-            start=clock(begins, begins, ends),
-            end=clock(ends, begins, ends),
+            begins=clock(begins, begins, ends),
+            ends=clock(ends, begins, ends),
             zone=Text("{at:offset}", at=ends),
             owners=count(len(timeline.client_ids), "owner"),
             marked=with_commas(marked) or Text("nothing marked"),

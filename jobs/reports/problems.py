@@ -167,10 +167,10 @@ class Problem:
         Worked example: "since 2026-11-20 10:00:00, open for 3 nights"; "2026-11-20 10:00:00 to
         2026-11-20 10:29:00"; ``shown``: how its times are.
         """
-        time = Text("since {start}", start=shown(self.begins))
+        time = Text("since {begins}", begins=shown(self.begins))
         if not self.ongoing:
             last = shown(self.last_seen)
-            time = Text("from {start} to {end}", start=shown(self.begins), end=last)
+            time = Text("from {begins} to {ends}", begins=shown(self.begins), ends=last)
         if self.began_with:
             time = Text("{time}, began with {event}", time=time, event=self.began_with)
         if self.nights_open > 1:

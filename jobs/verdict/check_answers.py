@@ -127,8 +127,8 @@ def answer(finding: FindingRow, look: NewLook, persistence_seconds: int) -> Chec
     if last_seen is None:
         return not_yet(_reason(look.lacks) or Text("no broker gave a list of the group's members"))
     if last_seen <= finding.last_seen:
-        template = "nothing newer than the report came: the last snapshot is of {until:dayZ}"
-        return not_yet(Text(template, until=last_seen))
+        template = "nothing newer than the report came: the last snapshot is of {last_seen:dayZ}"
+        return not_yet(Text(template, last_seen=last_seen))
     there = [sighting for sighting in look.sightings if sighting.ongoing]
     if any(sighting.lasts for sighting in there):
         first_seen = min(sighting.first_seen for sighting in there if sighting.lasts)
@@ -149,9 +149,10 @@ def answer(finding: FindingRow, look: NewLook, persistence_seconds: int) -> Chec
         if lacks := _reason(lack for lack in look.lacks if lack.ends == blind):
             return not_yet(lacks, at)
         template = (
-            "{last}, and not seen from {since:dayZ} to {until:clock}, which is too short to tell"
+            "{last}, and not seen from {first_seen:dayZ} to {last_seen:clock}, which is too short "
+            "to tell"
         )
-        return not_yet(Text(template, last=last, since=first_seen, until=last_seen), at)
+        return not_yet(Text(template, last=last, first_seen=first_seen, last_seen=last_seen), at)
     if counted := [other.words for other in look.others if other.lasts]:
         return CheckAnswer(finding, "OTHER_FAULT", last, now=list_of(counted, _MOST_NAMED))
     if look.left and finding.backlog and finding.kind in (ORPHANED, STALLED):
@@ -167,14 +168,18 @@ def answer(finding: FindingRow, look: NewLook, persistence_seconds: int) -> Chec
         return not_yet(reason, ends if ends > last_seen else None)
     if look.left:
         return CheckAnswer(finding, "GONE", look.left)
-    template = "{last}, and not seen from {since:dayZ} to {until:clock}"
+    template = "{last}, and not seen from {first_seen:dayZ} to {last_seen:clock}"
     return CheckAnswer(
-        finding, "GONE", Text(template, last=last, since=first_seen, until=last_seen)
+        finding, "GONE", Text(template, last=last, first_seen=first_seen, last_seen=last_seen)
     )
 
 
 def _seen(first_seen: Instant, last_seen: Instant) -> Text:
-    return Text("seen from {since:dayZ} to {until:clock}", since=first_seen, until=last_seen)
+    return Text(
+        "seen from {first_seen:dayZ} to {last_seen:clock}",
+        first_seen=first_seen,
+        last_seen=last_seen,
+    )
 
 
 def _reason(lacks: Iterable[Lack]) -> str:
@@ -205,9 +210,10 @@ def _unearned(look: NewLook, seen: Instant, last_seen: Instant) -> str:
             waiting = sum(filter(None, unread))
             return agreeing(
                 waiting,
-                "no offset advanced from {seen:dayZ} to {until:clock}, and {waiting} [waits|wait]",
+                "no offset advanced from {seen:dayZ} to {last_seen:clock}, and {waiting} "
+                "[waits|wait]",
                 seen=seen,
-                until=last_seen,
+                last_seen=last_seen,
                 waiting=count(waiting, "message"),
             )
     return ""
