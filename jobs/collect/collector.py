@@ -231,8 +231,8 @@ async def _again_and_again(
 
 def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:
     if metrics is not None:
-        of_cluster = {it.target.name or "default": it.figures for it in collectors}
-        write_metrics(metrics, metrics_text(of_cluster))
+        figures_by_cluster = {it.target.name or "default": it.figures for it in collectors}
+        write_metrics(metrics, metrics_text(figures_by_cluster))
 
 
 def _give_large_blocks_back() -> None:

@@ -212,8 +212,8 @@ class Counts:
                 whole.add_refused(number, sender, refused)
             for key, round_, left_out in _entries(part.left_out):
                 whole.add_left_out(key, round_, left_out)
-            for of_name, round_, clusters in _entries(part.clusters):
-                whole.add_clusters(of_name, round_, clusters)
+            for cluster_and_name, round_, clusters in _entries(part.clusters):
+                whole.add_clusters(cluster_and_name, round_, clusters)
             for topic, logical, round_ in _entries(part.mapped):
                 whole.add_mapped(topic, logical, round_)
             for number, damage in part.damage.items():
@@ -249,23 +249,23 @@ class Counts:
     def add_refused(self, number: int, sender: LineSender, refused: RefusedLines) -> None:
         """Adds what was refused of a sender in a slice, or in some of its rows."""
         there = self.refused_by.setdefault(number, {})
-        of_sender = there.setdefault(sender, RefusedLines(0, 0, refused.reason))
-        of_sender.lines += refused.lines
-        of_sender.polls += refused.polls
-        of_sender.reason = min(of_sender.reason, refused.reason)
+        refused_there = there.setdefault(sender, RefusedLines(0, 0, refused.reason))
+        refused_there.lines += refused.lines
+        refused_there.polls += refused.polls
+        refused_there.reason = min(refused_there.reason, refused.reason)
 
     def add_left_out(self, key: tuple[str, str], round_: Instant, number: int) -> None:
         """Adds what a collector left out; of two collectors in a round the larger number counts."""
         if key not in self.left_out and len(self.left_out) >= _MOST_LEFT_OUT:
             key = key[0], _OTHERS_LEFT_OUT
-        of_rounds = self.left_out.setdefault(key, {})
-        of_rounds[round_] = max(number, of_rounds.get(round_, 0))
+        number_by_round = self.left_out.setdefault(key, {})
+        number_by_round[round_] = max(number, number_by_round.get(round_, 0))
 
     def add_clusters(
-        self, of_name: tuple[str, str], round_: Instant, clusters: Iterable[str]
+        self, cluster_and_name: tuple[str, str], round_: Instant, clusters: Iterable[str]
     ) -> None:
         """Adds the clusters in which a nameserver has a broker name in a round."""
-        self.clusters.setdefault(of_name, {}).setdefault(round_, set()).update(clusters)
+        self.clusters.setdefault(cluster_and_name, {}).setdefault(round_, set()).update(clusters)
 
 
 def _entries(

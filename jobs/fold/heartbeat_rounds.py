@@ -248,8 +248,8 @@ def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> 
     apart = expiry_seconds * SECOND
     streams: dict[ClusterBroker, list[TimeSpan]] = {}
     for places in _equal_keys([times, *_keys(rows, BROKER)], but=1):
-        of_broker = times[places]
-        streams[broker_of(rows, int(places[0]))] = _spans(of_broker, of_broker, apart)
+        broker_times = times[places]
+        streams[broker_of(rows, int(places[0]))] = _spans(broker_times, broker_times, apart)
     measured = measured_around(int(np.median(times)) if times.size else 0)
     within = (times >= measured.first_seen) & (times <= measured.last_seen)
     recurrence = _recurrence([key[within] for key in _keys(rows, CONNECTION)], times[within], apart)
@@ -356,13 +356,13 @@ def listed(
         first_seen = np.maximum(first_seen, rounds.after(within.first_seen))
         last_seen = np.minimum(last_seen, within.last_seen - 1)
     number = np.maximum((last_seen - first_seen) // rounds.length + 1, 0)
-    of_row = np.repeat(np.arange(len(order)), number)
-    nth = np.arange(len(of_row)) - np.repeat(np.cumsum(number) - number, number)
-    places, at = order[of_row], first_seen[of_row] + nth * rounds.length
+    row_numbers = np.repeat(np.arange(len(order)), number)
+    nth = np.arange(len(row_numbers)) - np.repeat(np.cumsum(number) - number, number)
+    places, at = order[row_numbers], first_seen[row_numbers] + nth * rounds.length
     known = _is_known(rows, places, at, rounds)
     places, at = places[known], at[known]
-    of_lists = [key[places] for key in _keys(rows, OF_A_BROKER)]
-    by_list = np.lexsort([at, *of_lists[::-1]])
+    list_keys = [key[places] for key in _keys(rows, OF_A_BROKER)]
+    by_list = np.lexsort([at, *list_keys[::-1]])
     made = _at(rows.take(pa.array(places[by_list])), at[by_list])
     made = _with_nulls(made, "last_heartbeat_at", np.ones(made.num_rows, np.bool_))
     return pa.concat_tables([made, _without_time(heartbeats)])

@@ -94,7 +94,7 @@ class Moment:
             report.client_id: [MessageQueue(topic, *queue) for queue in report.queues]
             for report in self.held
         }
-        listed = [of_list.members for of_list in self.state.client_lists]
+        listed = [client_list.members for client_list in self.state.client_lists]
         is_one_each = all(len({m.client_id for m in members}) == len(members) for members in listed)
         ids = {member.client_id for member in self.state.members}
         is_whole = len(self.held) == len(reported) and reported.keys() == ids and is_one_each

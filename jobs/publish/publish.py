@@ -129,10 +129,10 @@ def publish(
                 (schemas.VERDICT, [verdict.row()]),
                 (schemas.GAPS, verdict.rows_of_gaps()),
             ):
-                of_table = [{**row, TEXTS: texts_of(row)} for row in rows]
-                made_of = pa.Table.from_pylist(of_table, schema=table.schema)
-                of_verdict = pack_rows(FOR_ALL, table.name, made_of)
-                counts |= write_tables(of_verdict, [table], place_of)
+                table_rows = [{**row, TEXTS: texts_of(row)} for row in rows]
+                made_of = pa.Table.from_pylist(table_rows, schema=table.schema)
+                verdict_pieces = pack_rows(FOR_ALL, table.name, made_of)
+                counts |= write_tables(verdict_pieces, [table], place_of)
             step.rows = sum(counts.values())
         with progress.step("check of the reports"):
             files = {
@@ -250,8 +250,8 @@ def broker_addresses(
     found = {(cluster, name): address for *_, cluster, name, address in asked_last}
     addresses: dict[str, dict[str, str]] = {}
     for (cluster, broker_name), address in sorted(found.items())[:_MOST_BROKERS]:
-        of_cluster = addresses.setdefault(masking.mask(cluster), {})
-        of_cluster[masking.mask(broker_name)] = masking.mask(address)
+        cluster_addresses = addresses.setdefault(masking.mask(cluster), {})
+        cluster_addresses[masking.mask(broker_name)] = masking.mask(address)
     return addresses
 
 

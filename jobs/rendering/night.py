@@ -65,7 +65,7 @@ class NightPicture(NamedTuple):
             return Text("{what} (at {at:minute})", what=what, at=time) if timed else what
 
         lasting = (self.topics[severity] for severity in _LASTING)
-        wrong = [sum(of_step) for of_step in zip(*lasting, strict=True)]
+        wrong = [sum(numbers) for numbers in zip(*lasting, strict=True)]
         parts = []
         if most := max(wrong):
             what = Text("lasting faults in up to {topics} at once", topics=count(most, "topic"))

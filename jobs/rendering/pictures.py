@@ -234,12 +234,12 @@ def timeline(
     extent = states.extent
     if extent is None:
         return None
-    of_queues = [finding for finding in findings if finding.queues]
-    times = [(finding.first_seen, finding.last_seen) for finding in of_queues]
+    queue_findings = [finding for finding in findings if finding.queues]
+    times = [(finding.first_seen, finding.last_seen) for finding in queue_findings]
     times += [(row["first_seen"], row["last_seen"]) for row in faults]
     begins, ends = _focus(states, extent, times)
     marks = grouped(
-        (queue, _mark(states, finding)) for finding in of_queues for queue in finding.queues
+        (queue, _mark(states, finding)) for finding in queue_findings for queue in finding.queues
     )
     queues = marks.keys() | set[PlaceQueue]().union(*states.takers.values())
     lanes = tuple(
@@ -371,9 +371,9 @@ def named_taker(taker: str, client: str) -> str:
     >>> named_taker("a (process 2) (at times)", "1 a")
     '1 a (process 2) (at times)'
     """
-    of_several = _OF_SEVERAL.fullmatch(whole(taker))
-    if of_several:
-        client = Text("{client} (process {number})", client=client, number=of_several[2])
+    one_of_several = _OF_SEVERAL.fullmatch(whole(taker))
+    if one_of_several:
+        client = Text("{client} (process {number})", client=client, number=one_of_several[2])
     return Text("{client} (at times)", client=client) if is_at_times(taker) else client
 
 

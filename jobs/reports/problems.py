@@ -310,10 +310,10 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
     """
     alike = grouped((in_general(problem.remedy), problem) for problem in problems if problem.remedy)
     remedies = []
-    for general, of_general in alike.items():
-        first, *others = dict.fromkeys(problem.remedy for problem in of_general)
-        groups = {problem.place[:2] for problem in of_general}
-        remedies.append((_for_each(general, of_general) if others else first, len(groups)))
+    for general, alike_problems in alike.items():
+        first, *others = dict.fromkeys(problem.remedy for problem in alike_problems)
+        groups = {problem.place[:2] for problem in alike_problems}
+        remedies.append((_for_each(general, alike_problems) if others else first, len(groups)))
     return sorted(remedies, key=lambda remedy: -remedy[1])
 
 
@@ -327,9 +327,9 @@ def _for_each(remedy: str, problems: Sequence[Problem]) -> str:
 
     def named(problem: Problem) -> Sequence[str]:
         fault, place = problem.there[0], problem.place
-        of_place = {"this_group": place.consumer_group, "this_topic": place.topic}
-        if slot in of_place:
-            return [of_place[slot]]
+        place_names = {"this_group": place.consumer_group, "this_topic": place.topic}
+        if slot in place_names:
+            return [place_names[slot]]
         return fault.broker_names if slot == "these_brokers" else fault.client_ids
 
     names = dict.fromkeys(name for problem in problems for name in named(problem))

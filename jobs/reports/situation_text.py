@@ -323,8 +323,8 @@ def _since(judged: Judged) -> Iterator[tuple[str, Mapping[str, Any], list[QueueK
     """The findings of queues that share a line: their table, what they share, and the queues."""
     for table, rows in judged.queues.items():
         alike = grouped((tuple(row[name] for name in _EQUAL_IN_A_LINE), row) for row in rows)
-        for of_line in alike.values():
-            yield table, of_line[0], [(row["broker_name"], row["queue_id"]) for row in of_line]
+        for line_rows in alike.values():
+            yield table, line_rows[0], [(row["broker_name"], row["queue_id"]) for row in line_rows]
 
 
 def _ranges(moment: Moment, queues: Iterable[QueueKey]) -> str:

@@ -306,16 +306,16 @@ class ClusterConfigs(NamedTuple):
                 in_each.setdefault((cluster, name), {*groups}).intersection_update(groups)
         by_cluster = grouped((key[0], in_each[key]) for key in sorted(present))
         found = {
-            cluster: cls(frozenset[str]().union(*of_masters), {})
-            for cluster, of_masters in by_cluster.items()
+            cluster: cls(frozenset[str]().union(*ids_of_masters), {})
+            for cluster, ids_of_masters in by_cluster.items()
         }
         for (cluster, groups), answers in configured.items():
-            always, of_cluster = found[cluster]
+            always, answer_by_round = found[cluster]
             others = frozenset(groups) - always
-            for of_round, collected_at in answers.items():
+            for round_, collected_at in answers.items():
                 answer = ConfigAnswer(collected_at, others)
                 # Of two answers in one round the later one counts.
-                of_cluster[of_round] = max(answer, of_cluster.get(of_round, answer))
+                answer_by_round[round_] = max(answer, answer_by_round.get(round_, answer))
         return found
 
     def rows(self, cluster: str, group: str) -> Iterator[dict[str, Any]]:

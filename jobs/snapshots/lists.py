@@ -78,8 +78,8 @@ class _Stays:
         self._last_polls: dict[tuple[Broker, str], list[Instant]] = defaultdict(list)
         here: dict[Broker, tuple[Instant, Connections | None, set[str]]] = {}
         for time, broker, answer in polls:
-            before, of_before, ids = here.get(broker, (time, None, set()))
-            if of_before is not answer:
+            before, answer_before, ids = here.get(broker, (time, None, set()))
+            if answer_before is not answer:
                 came = {connection.client_id for connection in answer.connections}
                 for client_id in ids - came:
                     self._last_polls[broker, client_id].append(before)
@@ -146,7 +146,7 @@ class ListRows:
             resolved = self._last[broker] = self._resolve(time, broker, answer)
         last_heard = self._members.last_heard.get(broker)
         flags: list[bool | None] = []
-        for member, (heartbeats, of_client), connection in zip(
+        for member, (heartbeats, client_heartbeats), connection in zip(
             resolved.numbers, resolved.heartbeats, answer.connections, strict=True
         ):
             client_id = connection.client_id
@@ -154,7 +154,7 @@ class ListRows:
             last_heartbeat = heartbeats[number - 1] if number else None
             is_silent = (
                 last_heartbeat is not None
-                and _is_silent(time, of_client, last_heard)
+                and _is_silent(time, client_heartbeats, last_heard)
                 and self._stays.last_poll(broker, client_id, time) - last_heartbeat > _LISTED
             )
             self.rows.append((member, snapshot_time, last_heartbeat, is_silent))
@@ -189,8 +189,8 @@ class ListRows:
             resolved.ends = min(resolved.ends, ends)
             client_id, client_addr, *_ = connection
             heard = self._members.connections[*broker, client_id, client_addr]
-            of_client = self._members.heartbeats[*broker, client_id]
-            resolved.heartbeats.append((heard.heartbeats, of_client))
+            client_heartbeats = self._members.heartbeats[*broker, client_id]
+            resolved.heartbeats.append((heard.heartbeats, client_heartbeats))
             members.append(member)
         if resolved.shown is not None and shown.doubtful_topics:
             members = _with_shares_of_others(members)

@@ -295,8 +295,8 @@ def member_at(
         for content, source, _ in reports
         if content.subscriptions is not None
     )
-    of_table = shown.subscriptions, GROUP_TABLE
-    subscriptions, subscription_source = next(subscribed, of_table)
+    group_table = shown.subscriptions, GROUP_TABLE
+    subscriptions, subscription_source = next(subscribed, group_table)
     strategy, strategy_source = client.strategy.nearest(time) or (None, None)
     if strategy == NEARBY:
         strategy = client.nearby.nearest(time) or NEARBY

@@ -287,7 +287,7 @@ class SparkReport(Report):
                 # Its UDFs are made here, where they get the Python that is lent.
                 rows = self._in_rounds(
                     {
-                        name: frame_inputs.of_group(table, question.group)
+                        name: frame_inputs.rows_of_group(table, question.group)
                         for name, table in rows.items()
                     }
                 )

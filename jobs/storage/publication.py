@@ -361,7 +361,7 @@ def _differing(value: Any, shape: Any, name: str) -> Iterator[str]:
         yield name
     else:
         values = value if isinstance(value, dict) else dict(enumerate(value))
-        of_all = shape[0] if isinstance(shape, list) else shape.get(...)
-        of_each: Any = dict.fromkeys(values, of_all) if of_all else shape
-        for key, shape_there in of_each.items():
+        shape_of_all = shape[0] if isinstance(shape, list) else shape.get(...)
+        shapes: Any = dict.fromkeys(values, shape_of_all) if shape_of_all else shape
+        for key, shape_there in shapes.items():
             yield from _differing(values.get(key), shape_there, f"{name}.{key}")

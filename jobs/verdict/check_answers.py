@@ -308,14 +308,14 @@ class CheckAnswers:
         every = {(answered.finding.kind, answered.finding.place) for answered in self.answers}
         if len(every) == 1 and len(named) == len(self.answers):
             return in_words(named)
-        of_all = count(len(self.answers), "finding")
+        all_findings = count(len(self.answers), "finding")
         group = named[0].place.consumer_group
         if len(named) == len(self.answers):
-            return Text("all {findings} of {group}", findings=of_all, group=group)
+            return Text("all {findings} of {group}", findings=all_findings, group=group)
         return Text(
             "{number:,} of {findings} of {group}, {named}",
             number=len(named),
-            findings=of_all,
+            findings=all_findings,
             group=group,
             named=in_words(named),
         )

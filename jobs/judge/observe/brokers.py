@@ -158,8 +158,8 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
             for times_of in (answered, silent, with_master, without)
         )
         acts = frozenset(dossier.acting.get(name, ()))
-        of_slave = acts | (unnamed - named)
-        absent, answers = silences | of_slave, answers - acts
+        slave_serves = acts | (unnamed - named)
+        absent, answers = silences | slave_serves, answers - acts
         every = sorted(answers | absent | named)
         runs = [(away, [*times]) for away, times in groupby(every, (absent - answers).__contains__)]
         for number, (away, times) in enumerate(runs):
@@ -169,7 +169,7 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
             if away and is_seen and (unrouted or lasts):
                 ends = runs[number + 1][1][0] if number + 1 < len(runs) else None
                 is_silent = not silences.isdisjoint(times)
-                followed = min(of_slave.intersection(times), default=None)
+                followed = min(slave_serves.intersection(times), default=None)
                 seen = times[0], times[-1], ends, unrouted, is_silent
                 yield Absence(name, *seen, followed, has_slave=name in slaves)
 
@@ -220,10 +220,10 @@ def address_changes(dossier: Dossier) -> Iterator[AddressChange]:
     for broker, seen in sorted((routed | asked).items()):
         if broker in shared or broker[0] not in topics:
             continue
-        of_addrs = grouped((addr, time) for time, addr in seen)
+        times_by_addr = grouped((addr, time) for time, addr in seen)
         for (_, before), (begins, now) in pairwise(sorted(seen)):
             is_switch = any(len(ids[broker[0], addr]) > 1 for addr in (before, now))
-            is_other = max(of_addrs[before]) < min(of_addrs[now])
+            is_other = max(times_by_addr[before]) < min(times_by_addr[now])
             if before != now and (broker[1] == MASTER_ID if is_switch else is_other):
                 yield AddressChange(broker, begins, before, now, is_switch)
 
@@ -357,7 +357,7 @@ def no_config(dossier: Dossier) -> NoConfig | None:
     is_seen = last_seen is None or begins - last_seen <= BRIDGED_AT_LEAST
     has_members = last is not None and last.time >= (begins if is_seen else last_seen or begins)
     polled = {run.broker[0] for run in dossier.polls if run.answer != NO_ANSWER}
-    stored = {offsets.broker_name for of_topic in dossier.offsets.values() for offsets in of_topic}
+    stored = {offsets.broker_name for queues in dossier.offsets.values() for offsets in queues}
     # Brokers of other groups never had it.
     names = [name for name, answers in said.items() if any(answers.values())] or said.keys()
     routes = [run for runs in dossier.routes.values() for run in runs]

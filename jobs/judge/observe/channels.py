@@ -90,25 +90,25 @@ def channels_of(
         client_ids.update(client_id for client_id, number in addresses.items() if number > 1)
     if not client_ids:
         return {}
-    of_ids = {
+    worth_following = {
         name: [one for one in members if one[0] in client_ids] for name, members in listed.items()
     }
-    every = (channel for answer in answers for channel in _broker_channels(answer, of_ids))
+    every = (channel for answer in answers for channel in _broker_channels(answer, worth_following))
     return grouped((channel.client_id, channel) for channel in every)
 
 
 def _broker_channels(
-    answers: Answers[Broker], of_list: Mapping[str, Sequence[tuple[str, str]]]
+    answers: Answers[Broker], connections_by_list: Mapping[str, Sequence[tuple[str, str]]]
 ) -> Iterable[Channel]:
-    """``of_list``: by list the client ids and addresses that are worth a look."""
+    """``connections_by_list``: by list the client ids and addresses that are worth a look."""
     open_: dict[tuple[str, str], Channel] = {}
     polls = zip(answers.contents.tolist(), answers.collected_at.tolist(), strict=True)
     for place, run in groupby(polls, itemgetter(0)):
         times = [at for _, at in run]
         first_seen, last_seen, name = times[0], times[-1], answers.names[place]
-        if name not in of_list and name != NOT_ONLINE:
+        if name not in connections_by_list and name != NOT_ONLINE:
             continue  # the answer has no list
-        here = set(of_list.get(name, ()))
+        here = set(connections_by_list.get(name, ()))
         for connection in [connection for connection in open_ if connection not in here]:
             yield open_.pop(connection)._replace(ends=first_seen)
         for client_id, client_addr in here:
@@ -129,14 +129,14 @@ class ProcessCounts:
         expiry: Instant,
     ) -> None:
         starts = starts_of(clients)
-        self._of_ids = [
+        self._ids = [
             _IdChannels(
                 client_id,
-                {broker: _AtBroker(own, expiry) for broker, own in by_broker(of_id).items()},
+                {broker: _AtBroker(own, expiry) for broker, own in by_broker(listed).items()},
                 _started_at_once(starts.get(client_id, ())),
             )
-            for client_id, of_id in sorted(channels.items())
-            if _overlap(of_id)
+            for client_id, listed in sorted(channels.items())
+            if _overlap(listed)
         ]
 
     def at(self, polls: Mapping[Broker, Instant]) -> tuple[ProcessCount, ...]:
@@ -144,7 +144,7 @@ class ProcessCounts:
 
         ``polls``: when each broker was asked.
         """
-        return tuple(count for of_id in self._of_ids if (count := of_id.at(polls)) is not None)
+        return tuple(count for one in self._ids if (count := one.at(polls)) is not None)
 
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
@@ -268,9 +268,9 @@ def _together(channels: Sequence[Channel], expiry: Instant) -> int:
     lasting = [channel for channel in channels if channel.last_seen - expiry > channel.first_seen]
     came = sorted(channel.first_seen for channel in lasting)
     left = sorted(channel.last_seen - expiry for channel in lasting)
-    of_new = set(came)
+    new_ones = set(came)
     processes = (
-        bisect_right(came, time) - bisect_right(left, time) + (time not in of_new)
+        bisect_right(came, time) - bisect_right(left, time) + (time not in new_ones)
         for time in {channel.first_seen for channel in channels}
     )
     return max(processes, default=0)

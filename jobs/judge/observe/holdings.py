@@ -168,8 +168,8 @@ class _SituationShares(NamedTuple):
         """The brokers that no process of the id reaches."""
         lacking = Counter(name for client, name in unreachable if client in (None, client_id))
         processes = max(self.copies.get(client_id, 1), 1)
-        of_all = {name for client, name in unreachable if client is None}
-        return frozenset(of_all | {name for name, times in lacking.items() if times >= processes})
+        for_all = {name for client, name in unreachable if client is None}
+        return frozenset(for_all | {name for name, times in lacking.items() if times >= processes})
 
 
 def _shares(phase: Phase, client_ids: Collection[str]) -> _SituationShares:
@@ -255,11 +255,11 @@ def _segments(
         # After the last phase nobody looked: for a while it counts.
         last_seen = phase.last_seen if following else phase.last_seen + _ROUTE_LAG
         ends = following.first_seen if following else last_seen + 1
-        of_phase = shares[phase.situation_id]
+        phase_shares = shares[phase.situation_id]
         if phase.verdict.coverage == QUEUES_CHOSEN:
             # Neither lists nor routes change what a member takes by assign().
             chosen = False, _NEVER, phase.first_seen, ends - 1, ends
-            segments.append(_Segment(phase, of_phase, *chosen))
+            segments.append(_Segment(phase, phase_shares, *chosen))
             continue
         if following and following.situation_id == phase.situation_id:
             last_seen = ends - 1
@@ -269,7 +269,7 @@ def _segments(
         changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + REBALANCE_INTERVAL, changed_at + _ROUTE_LAG)
         times = changed_at, settled_at, last_seen, ends
-        segments.append(_Segment(phase, of_phase, not segments, *times))
+        segments.append(_Segment(phase, phase_shares, not segments, *times))
     return segments
 
 
@@ -310,8 +310,8 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     """
     shown = (run for run in clients if run.source == RUNNING_INFO and _shows_its_queues(run))
     by_process = grouped(((run.client_id, run.start_timestamp), run) for run in shown)
-    of_rounds = grouped(chain.from_iterable(run.times for run in chain(*by_process.values())))
-    latest = {round_: max(moments) for round_, moments in of_rounds.items() if round_ is not None}
+    by_round = grouped(chain.from_iterable(run.times for run in chain(*by_process.values())))
+    latest = {round_: max(moments) for round_, moments in by_round.items() if round_ is not None}
     rounds = sorted(latest.items())
     longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
@@ -347,8 +347,8 @@ def _in_time(
     process = ReportingProcess(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
-        moments, _, of_run = zip(*answers, strict=True)
-        yield _Answer(process, ProcessReport(runs[number]), of_run, moments, frozenset(bridged))
+        moments, _, in_rounds = zip(*answers, strict=True)
+        yield _Answer(process, ProcessReport(runs[number]), in_rounds, moments, frozenset(bridged))
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
@@ -433,12 +433,12 @@ def _log_holdings(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Itera
     have the id, nothing shows which of them still run, and none counts.
     """
     found = [period for line in lines for period in _periods(line, segments)]
-    of_id: dict[tuple[str, int], set[str | None]] = defaultdict(set)
+    processes_of: dict[tuple[str, int], set[str | None]] = defaultdict(set)
     for holding, _ in found:
-        of_id[holding.process.client_id, holding.phase.position].add(holding.process.process)
+        processes_of[holding.process.client_id, holding.phase.position].add(holding.process.process)
     for holding, copies in found:
         # Logs without a label cannot be counted.
-        if len(of_id[holding.process.client_id, holding.phase.position] - {None}) <= copies:
+        if len(processes_of[holding.process.client_id, holding.phase.position] - {None}) <= copies:
             yield holding
 
 

@@ -162,7 +162,7 @@ def _that_differ(routes: Sequence[tuple[str, Sequence[RouteBroker]]]) -> list[st
     queues = {addr: readable_queues([(addr, brokers)]) for addr, brokers in routes}
     given = list(queues.values())
     counts = max(given, key=lambda of: (given.count(of), len(of), sorted(of)))
-    return [addr for addr, of_addr in queues.items() if of_addr != counts]
+    return [addr for addr, readable in queues.items() if readable != counts]
 
 
 def addresses_that_changed(
@@ -216,8 +216,8 @@ def _resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]:
         if now != known:
             steps.append((change.first_seen, known, now))
         known = now
-    for of_one in together(steps, lambda step: (step[0], step[0]), FOLLOW_TIME):
-        (begins, before, _), (ends, _, now) = of_one[0], of_one[-1]
+    for one_change in together(steps, lambda step: (step[0], step[0]), FOLLOW_TIME):
+        (begins, before, _), (ends, _, now) = one_change[0], one_change[-1]
         if before == now:
             continue
         was, is_ = sum(before.values()), sum(now.values())
@@ -292,13 +292,13 @@ def members_that_changed(
         later = snapshots[bisect_right(snapshots, step[0]) :][:1]
         return step[0], later[0] if later and later[0] - step[0] > apart else step[0]
 
-    for of_one in together(steps, until_next_round, apart):
-        begins, ends = of_one[0][0], of_one[-1][0]
+    for one_change in together(steps, until_next_round, apart):
+        begins, ends = one_change[0][0], one_change[-1][0]
         listed_before = in_time[max(bisect_left(first_seen, begins) - 1, 0)]
         listed_now = in_time[max(bisect_right(first_seen, ends) - 1, 0)]
         before, now = listed_before.client_ids, listed_now.client_ids
         was, is_ = listed_before.processes, listed_now.processes
-        came_back = frozenset().union(*[ids for _, ids in of_one]) & before & now
+        came_back = frozenset().union(*[ids for _, ids in one_change]) & before & now
         again = came_back | {client_id for at, client_id in restarted if begins <= at <= ends}
         without = _without_members(in_time, snapshots, begins, ends)
         if without[0] is None:

@@ -108,7 +108,7 @@ def with_events(case: Case, tables: Mapping[str, list[Row]]) -> dict[str, list[R
     # Merged once more, for what they cost.
     rows = merged(_with_costs(event, consequences[id(event)], snapshots) for event in events)
     whole = kinds.OF_ONE_GROUP
-    explained["events"] = [(bounded if row["kind"] in whole else _of_columns)(row) for row in rows]
+    explained["events"] = [(bounded if row["kind"] in whole else _as_columns)(row) for row in rows]
     return explained
 
 
@@ -164,7 +164,7 @@ def merged(rows: Iterable[Row]) -> list[Row]:
         return row["begins"], max(row["last_seen"], row["ends"] or 0)
 
     by_subject = grouped(((row["cluster"], row["kind"], row["subject"]), row) for row in rows)
-    events = chain.from_iterable(together(of_one, time_of) for of_one in by_subject.values())
+    events = chain.from_iterable(together(own, time_of) for own in by_subject.values())
     return sorted(map(_event, events), key=place)
 
 
@@ -202,10 +202,10 @@ def bounded(row: Row) -> Row:
         "groups_left_out": len(row["groups"][MOST_GROUPS:]),
         "finding_ids": row["finding_ids"][:MOST_FINDINGS],
     }
-    return _of_columns(published)
+    return _as_columns(published)
 
 
-def _of_columns(row: Row) -> Row:
+def _as_columns(row: Row) -> Row:
     """The row without what is no column: the topics of an event, and what came of it."""
     return {name: row[name] for name in EVENTS.schema.names if name in row}
 
@@ -376,8 +376,8 @@ def _with_costs(
         if kind not in (ORPHANED, DUPLICATE, UNEXPLAINED) and _is_lasting(row):
             lasting.append((kind, row))
         if "certainty" in row and _is_sure(row):
-            of_kind = twice if kind == DUPLICATE else lost
-            of_kind.add((row["topic"], row["broker_name"], row["queue_id"]))
+            queues_of_kind = twice if kind == DUPLICATE else lost
+            queues_of_kind.add((row["topic"], row["broker_name"], row["queue_id"]))
         elif row.get("unread_messages") is not None and _is_lasting(row):
             # No route or no member has them any more, and so no finding of a queue.
             numbers = range(row["queues_affected"])
@@ -421,11 +421,11 @@ def _came_of(lasting: Sequence[tuple[str, Row]]) -> Text | None:
     if not counted:
         return None
     _, is_ongoing, _, kind = max(counted)
-    of_kind = [row for of, row in lasting if of == kind and row["severity"] != kinds.INFO]
-    what = fault_in_words(kind, len(of_kind))
+    queues_of_kind = [row for of, row in lasting if of == kind and row["severity"] != kinds.INFO]
+    what = fault_in_words(kind, len(queues_of_kind))
     if is_ongoing:
         return Text("since then {what:within}", what=what)
-    last_seen = max(row["last_seen"] for row in of_kind)
+    last_seen = max(row["last_seen"] for row in queues_of_kind)
     return Text("then {what:within} until {time}", what=what, time=clock(last_seen))
 
 

@@ -228,11 +228,11 @@ def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Verdict
     return [
         {
             **asdict(queue),
-            "first_seen": of_queue[0].first_seen,
-            "last_seen": of_queue[-1].last_seen,
-            "snapshots": sum(period.snapshots for period in of_queue),
+            "first_seen": shown_periods[0].first_seen,
+            "last_seen": shown_periods[-1].last_seen,
+            "snapshots": sum(period.snapshots for period in shown_periods),
         }
-        for queue, of_queue in shown.items()
+        for queue, shown_periods in shown.items()
     ]
 
 
@@ -308,10 +308,10 @@ def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterato
     """
     offsets = grouped((offsets_of.topic, offsets_of) for offsets_of in case.offsets.values())
     for row in rows:
-        of_topic = offsets.get(row["topic"], ())
-        facts = [*_one_queue_alone(of_topic), *_beyond(case, of_topic)]
+        queues = offsets.get(row["topic"], ())
+        facts = [*_one_queue_alone(queues), *_beyond(case, queues)]
         if row["coverage"] in _HAS_READERS and not _is_explained(found, row["topic"]):
-            facts += _does_not_move(of_topic, case.persistence_seconds)
+            facts += _does_not_move(queues, case.persistence_seconds)
         if row["topic"] == case.main_topic:
             facts += [*retries(case), *_addresses_by_turns(case.dossier)]
             facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
@@ -417,8 +417,8 @@ def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
             before = offsets.broker_offsets[start - 1]
             why = "LOST" if written.max() < before else "SET" if written.min() >= before else why
         found[why][offsets.broker_name, offsets.queue_id] = int(ahead[-1])
-    for why, of_queues in found.items():
-        messages, where = max(of_queues.values()), queues_in_words(of_queues)
+    for why, ahead_by_queue in found.items():
+        messages, where = max(ahead_by_queue.values()), queues_in_words(ahead_by_queue)
         yield Text(_BEYOND[why], messages=messages, queues=where)
 
 

@@ -37,7 +37,7 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
     def better(fault: FaultEpisode) -> FaultEpisode:
         is_of_group = fault.fault == GROUP_NOT_CONSUMING or fault.remedy == GROUP_OFFLINE_REMEDY
         if is_of_group and config is not None and config.begins <= fault.last_seen:
-            return fault.saying([config.what], remedy=_of_no_config(config))
+            return fault.saying([config.what], remedy=_no_config_remedy(config))
         if fault.fault == UNKNOWN_TOPIC:
             return _deleted_explained(fault, case.dossier)
         if fault.remedy == GROUP_OFFLINE_REMEDY:
@@ -102,7 +102,7 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
     return fault.saying([dropped], remedy=_HEARTBEATS_TOO_RARE)
 
 
-def _of_no_config(config: NoConfig) -> Text:
+def _no_config_remedy(config: NoConfig) -> Text:
     """The remedy of a group without members that brokers have no configuration of."""
     if config.has_members:
         return Text(
@@ -134,8 +134,8 @@ def _of_no_config(config: NoConfig) -> Text:
 def _came_back(dossier: Dossier, last_seen: Instant) -> int:
     """The most times that a broker which knew no member any more listed the old ones again."""
     said = (run for run in dossier.polls if run.answer not in (NO_ANSWER, ANSWERED))
-    of_masters = asked_answers(run for run in said if not run.broker[1])
-    return max((_back_at(answers, dossier, last_seen) for answers in of_masters), default=0)
+    master_answers = asked_answers(run for run in said if not run.broker[1])
+    return max((_back_at(answers, dossier, last_seen) for answers in master_answers), default=0)
 
 
 def _back_at(answers: Answers[Broker], dossier: Dossier, last_seen: Instant) -> int:

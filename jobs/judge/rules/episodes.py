@@ -141,10 +141,10 @@ def _differs_for_long(
     apart differ in one after the other, and in none for long. So do old connections of one client
     and then of another. Where nobody is named all count.
     """
-    of_each = grouped((name, run) for run, names in shown for name in names or ("",))
+    runs_by_name = grouped((name, run) for run, names in shown for name in names or ("",))
     return any(
         extent_of(joined, 0, persistence_seconds).lasts
-        for runs in of_each.values()
+        for runs in runs_by_name.values()
         for joined in join_episodes(runs, 0)
     )
 
@@ -233,16 +233,16 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
     there at times, so that no round without it refutes it.
     """
-    of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
+    holdings, queue, time = index[episode.topic], episode.queue, episode.extent
     if MIXED_REQUEST_MODE in episode.causes:
         # POP serves every queue, so that one holder reads it a second time.
-        return True if of_topic.holders_in(queue, time) else None
+        return True if holdings.holders_in(queue, time) else None
     is_duplicate = episode.kind == DUPLICATE
-    if of_topic.is_shared(queue, time) if is_duplicate else of_topic.is_unheld(queue, time):
+    if holdings.is_shared(queue, time) if is_duplicate else holdings.is_unheld(queue, time):
         return True
-    if of_topic.is_settled(time) if is_duplicate else of_topic.is_held(queue, time):
+    if holdings.is_settled(time) if is_duplicate else holdings.is_held(queue, time):
         return False if episode.certainty == CERTAIN else None
-    return True if is_duplicate and _results_overlap(of_topic.holders(queue), episode) else None
+    return True if is_duplicate and _results_overlap(holdings.holders(queue), episode) else None
 
 
 def not_refuted(case: Case, finding: QueueFinding) -> list[QueueFinding]:
@@ -376,7 +376,7 @@ def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
         if earlier.topic not in case.timelines
     ]
     by_topic = grouped((queue.topic, queue.queue) for queue in queues)
-    faults = [_still_offline(topic, extent, of_topic) for topic, of_topic in by_topic.items()]
+    faults = [_still_offline(topic, extent, keys) for topic, keys in by_topic.items()]
     return found.plus(faults, (witnessed(case, queue) for queue in queues))
 
 

@@ -112,12 +112,12 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     releases = _releases(case, case.main_topic)
     rows = together(releases, _ends, MOST_BETWEEN_LIVES)
     few = (row for row in rows if len(row) < _FEWEST_RELEASES)
-    of_hosts = _without(chain.from_iterable(few), lives)
-    hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in of_hosts)
+    own_lives = _without(chain.from_iterable(few), lives)
+    hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in own_lives)
     flappers: list[_Flapper] = []
-    for host, of_host in hosts.items():
-        (first, *others) = sorted({life.name for life in of_host})
-        flappers += _flappers(case, host if others else first, of_host)
+    for host, host_lives in hosts.items():
+        (first, *others) = sorted({life.name for life in host_lives})
+        flappers += _flappers(case, host if others else first, host_lives)
     if not flappers:
         flappers = _flappers(case, _OF_SEVERAL_HOSTS, _without(releases, lives))
     return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())

@@ -96,9 +96,9 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
     queues: list[QueueFinding] = []
     others: list[FaultEpisode] = []
     for topic in case.holdings:
-        of_topic = _TopicHoldings(case, topic).findings(drift.get(topic, ()))
-        queues += [witnessed(case, one) for one in of_topic if one.causes != _READ_BY_OTHERS]
-        if read := [finding for finding in of_topic if finding.causes == _READ_BY_OTHERS]:
+        topic_findings = _TopicHoldings(case, topic).findings(drift.get(topic, ()))
+        queues += [witnessed(case, one) for one in topic_findings if one.causes != _READ_BY_OTHERS]
+        if read := [finding for finding in topic_findings if finding.causes == _READ_BY_OTHERS]:
             others.append(read_by_others(read, drift.get(topic, ())))
     return found.plus([*held_faults(case, queues), *others], queues)
 
@@ -262,8 +262,8 @@ class _TopicHoldings:
             return found
         # The rounds in which all of the queue's owners answered, if not every process did.
         due = [(owners[answers.position], answers) for answers in settled]
-        of_owners = [answers for ids, answers in due if ids and ids <= answers.client_ids]
-        for finding in findings(of_owners):
+        rounds_of_owners = [answers for ids, answers in due if ids and ids <= answers.client_ids]
+        for finding in findings(rounds_of_owners):
             if reading(offsets, [(finding.first_seen, finding.last_seen)]).is_read is False:
                 found.append(finding)
         return found
@@ -285,7 +285,7 @@ class _TopicHoldings:
             if len(set.intersection(*at_a_time)) < 2:
                 continue
             numbers = Counter(process.client_id for process in set().union(*at_a_time))
-            claimants = [Claimant(*of_id, 1.0) for of_id in sorted(numbers.items())]
+            claimants = [Claimant(*id_and_number, 1.0) for id_and_number in sorted(numbers.items())]
             found = self._finding(DUPLICATE, ALLOCATES_OTHERWISE, episode, claimants)
             if found.extent.lasts:
                 yield found
@@ -341,15 +341,15 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[FaultE
     """One fault for each cause and topic, over the findings of ``held_queues`` that overlap."""
     in_time = sorted(findings, key=lambda finding: finding.first_seen)
     by_cause = grouped(((finding.topic, finding.causes[0]), finding) for finding in in_time)
-    for (_, cause), of_cause in by_cause.items():
-        for overlapping in together(of_cause, lambda one: (one.first_seen, one.last_seen)):
+    for (_, cause), findings_of_cause in by_cause.items():
+        for overlapping in together(findings_of_cause, lambda one: (one.first_seen, one.last_seen)):
             yield _fault(case, cause, overlapping)
 
 
 def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpisode:
     extent, topic = widest([finding.extent for finding in findings]), findings[0].topic
-    of_topic = (one for one in case.drift if one.topic == topic and not one.process.is_log)
-    drift = [drifting for drifting in of_topic if extent.overlaps(drifting)]
+    topic_drift = (one for one in case.drift if one.topic == topic and not one.process.is_log)
+    drift = [drifting for drifting in topic_drift if extent.overlaps(drifting)]
     client_ids, evidence, remedy = _WORDS_OF[cause](case, findings, extent, drift)
     lasting, ids = extent._replace(persistence=PERSISTENT), tuple(sorted(client_ids))
     fault = FaultEpisode(topic, lasting, cause, joined(evidence), joined(remedy), ids)
@@ -427,8 +427,8 @@ def _otherwise_in_words(
         )
     what = agreeing(len(odd), template, clients=named, time=between(*time[:2]), found=held)
     evidence = [what, *_strategies_in_words(case, time, findings[0].topic)]
-    of_odd = [drifting for drifting in extra if drifting.client_id in odd]
-    if of_odd and all(drifting.attributed_to == SHARE_KEPT for drifting in of_odd):
+    odd_drift = [drifting for drifting in extra if drifting.client_id in odd]
+    if odd_drift and all(drifting.attributed_to == SHARE_KEPT for drifting in odd_drift):
         return clients, [*evidence, _SHARE_KEPT], [restart_of(odd), _WHY_KEPT]
     divide = Text(
         "make {clients} divide the queues as the other members do: the same SDK and version, "
@@ -481,8 +481,8 @@ def _held_by(findings: Sequence[QueueFinding]) -> str:
         ORPHANED: "{queues} [is|are] held by nobody",
     }
     parts = [
-        agreeing(len(of_kind), template, queues=queues_in_words(of_kind))
+        agreeing(len(queues_of_kind), template, queues=queues_in_words(queues_of_kind))
         for kind, template in said.items()
-        if (of_kind := {*queues.get(kind, ())})
+        if (queues_of_kind := {*queues.get(kind, ())})
     ]
     return joined(parts, "{before} and {next}")

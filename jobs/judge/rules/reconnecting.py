@@ -121,17 +121,17 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
         return
-    of_processes = {
-        client_id: _first_connections(of_id, starts.get(client_id, ()))
-        for client_id, of_id in channels.items()
+    firsts_by_id = {
+        client_id: _first_connections(own, starts.get(client_id, ()))
+        for client_id, own in channels.items()
     }
-    of_all = _of_nearly_all(case)
+    common = _connections_of_nearly_all(case)
     for client_id in sorted(channels.keys() - flapping):
-        of_id = channels[client_id]
-        away = {(one.broker, one.first_seen) for one in of_id if _was_away(one, of_id)}
-        for rows in _rows(case, of_id, of_all | away):
+        own = channels[client_id]
+        away = {(one.broker, one.first_seen) for one in own if _was_away(one, own)}
+        for rows in _rows(case, own, common | away):
             is_restarting = _is_often(rows) and _has_restarted(starts.get(client_id, ()), rows)
-            firsts = of_processes[client_id]
+            firsts = firsts_by_id[client_id]
             most = max(sum((broker, at) not in firsts for at in times) for broker, times in rows)
             if is_restarting or most >= _FEWEST_REPLACED:
                 yield ReconnectingClient(client_id, rows, is_restarting)
@@ -140,8 +140,8 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
 def _first_connections(channels: Sequence[Channel], starts: Starts) -> _Connected:
     """The first connections of processes with known start times: at which broker, and when."""
     found: set[tuple[Broker, Instant]] = set()
-    for broker, of_broker in by_broker(channels).items():
-        connected = [channel.first_seen for channel in of_broker]
+    for broker, broker_channels in by_broker(channels).items():
+        connected = [channel.first_seen for channel in broker_channels]
         for start in {start for _, start in starts}:
             first = bisect_left(connected, start - _CLOCKS_DIFFER)
             found.update((broker, at) for at in connected[first : first + 1])
@@ -163,7 +163,7 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
     )
 
 
-def _of_nearly_all(case: Case) -> _Connected:
+def _connections_of_nearly_all(case: Case) -> _Connected:
     """The brokers and times at which nearly all members came anew; not where they do so again and
     again, as with a load balancer that drops all connections, or a release that crashes.
 
@@ -172,9 +172,9 @@ def _of_nearly_all(case: Case) -> _Connected:
     """
     came = grouped(
         (broker, (channel.first_seen, client_id))
-        for client_id, of_id in case.situations.channels.items()
-        for broker, of_broker in by_broker(of_id).items()
-        for channel in of_broker[1:]
+        for client_id, own in case.situations.channels.items()
+        for broker, connected in by_broker(own).items()
+        for channel in connected[1:]
     )
 
     def members_at(time: Instant) -> int:
@@ -183,8 +183,8 @@ def _of_nearly_all(case: Case) -> _Connected:
         return len(listed[max(place - 1, 0)].client_ids)
 
     found: set[tuple[Broker, Instant]] = set()
-    for broker, of_broker in came.items():
-        in_time = sorted(of_broker)
+    for broker, connected in came.items():
+        in_time = sorted(connected)
         at_once = together(_waves(in_time, members_at), lambda time: (time, time), _AT_ONCE)
         # A wave that two polls show is one after the other, too.
         waves = together([*at_once, *_in_turn(in_time, members_at)], _ends)
@@ -248,10 +248,10 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
     """The rows of all brokers without what is ``expected``, those that overlap in time together."""
     rows: list[_Row] = []
     at_least = case.persistence_seconds * SECOND
-    for broker, of_broker in by_broker(channels).items():
+    for broker, broker_channels in by_broker(channels).items():
         lives = [
             Life(channel.client_addr, channel.first_seen, channel.ends and channel.last_seen)
-            for channel in of_broker
+            for channel in broker_channels
         ]
         # The first connection of all replaces none.
         first_begins = lives[0].begins
@@ -308,11 +308,11 @@ def _fault(
     connections = _times_by_broker(rows)
     # When a broker answered last.
     last_answer = max(at for run in case.dossier.polls for at in run.answered_at)
-    of_brokers = by_broker(case.situations.channels[client_id])
+    channels_by_broker = by_broker(case.situations.channels[client_id])
     addresses = {
         channel.client_addr
         for broker in connections
-        for channel in of_brokers[broker]
+        for channel in channels_by_broker[broker]
         if channel.first_seen <= last_seen and first_seen <= (channel.ends or last_answer)
     }
     # An address may have no port, and one of them may be missing.
@@ -343,7 +343,7 @@ def _fault(
             hosts=list_of(hosts, MOST_NAMES),
         )
     parts = [what]
-    in_turn = chain.from_iterable(map(pairwise, of_brokers.values()))
+    in_turn = chain.from_iterable(map(pairwise, channels_by_broker.values()))
     if any(one.first_seen < later.first_seen <= one.last_seen for one, later in in_turn):
         parts.append(Text("the broker lists the old connection for up to 130 s beside the new one"))
     if several == 2 and not restarts:

@@ -246,13 +246,13 @@ def _but_for_slow(polls: Polls, counts: Flags, stalled: Flags, owners: PollOwner
     for row in np.flatnonzero(stalled.any(axis=1)).tolist():
         counted = np.flatnonzero(counts[row])
         for start, end in spans(stalled[row, counted]):
-            of_run = counted[start:end]
+            run_polls = counted[start:end]
             beside = counted[[max(start - 1, 0), min(end, len(counted) - 1)]]
             around = slice(beside[0], beside[1] + 1)
             movers = moved[:, around].any(axis=1)
             stays = 1 - moved[movers, around].sum() / max(has_work[movers, around].sum(), 1)
-            if stays ** len(of_run) > _BY_CHANCE and not owners.known[row, of_run].any():
-                stalled[row, of_run] = False
+            if stays ** len(run_polls) > _BY_CHANCE and not owners.known[row, run_polls].any():
+                stalled[row, run_polls] = False
     return stalled
 
 
@@ -406,13 +406,13 @@ def frozen_processes(
         lives = held & ~(intervals.stalled[rows] & sole)
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(~np.logical_or.reduce(lives)[polls]):
-            of_run = polls[start:end]
-            in_run = held[:, of_run]
-            before = every.before[rows][:, of_run][in_run].min()
-            extent = every.extent(before, of_run[-1], len(of_run) + 1, persistence_seconds)
+            run_polls = polls[start:end]
+            in_run = held[:, run_polls]
+            before = every.before[rows][:, run_polls][in_run].min()
+            extent = every.extent(before, run_polls[-1], len(run_polls) + 1, persistence_seconds)
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
-            waiting = int(every.backlog[rows, of_run[-1]][in_run[:, -1]].sum())
-            was_asked = bool(answered[of_run].any())
+            waiting = int(every.backlog[rows, run_polls[-1]][in_run[:, -1]].sum())
+            was_asked = bool(answered[run_polls].any())
             evidence = _evidence(client_id, queues, extent, waiting, answered=was_asked)
             remedy, ids = Text(_REMEDY, this_client=client_id), (client_id,)
             fault = FaultEpisode(every.topic, extent, FROZEN_PROCESS, evidence, remedy, ids)
