@@ -362,9 +362,9 @@ def _counted(
     """The counts of processes with so many more of this id: where it has one, or with a reason."""
     processes = processes_behind(state).get(client_id, 0) + more
     counts = {counted.client_id: counted for counted in state.process_counts}
-    of_id = counts.pop(client_id, None)
-    why = because or (of_id.because if of_id else "")
-    if processes > 1 and (because or of_id):
+    former = counts.pop(client_id, None)
+    why = because or (former.because if former else "")
+    if processes > 1 and (because or former):
         counts[client_id] = ProcessCount(client_id, processes, why)
     return tuple(counts.values())
 

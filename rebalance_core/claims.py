@@ -120,8 +120,8 @@ def _positions(
         unread = process.unreachable
         if not process.reads_slaves:
             asked = replicas.get(process.client_id, {})
-            of_slaves = (name for name, ids in asked.items() if MASTER_ID not in ids)
-            unread = (*unread, *without_master, *of_slaves)
+            slave_names = (name for name, ids in asked.items() if MASTER_ID not in ids)
+            unread = (*unread, *without_master, *slave_names)
         if unread:
             names = [view.queues[position].broker_name for position in taken.tolist()]
             taken = taken[[name not in unread for name in names]]
@@ -149,10 +149,10 @@ def _weights(
         asked = replicas.get(process.client_id, {})
         drawn = np.array([view.weight_for(process.unreachable, asked) for view in views])
         reached = [broker not in process.unreachable for broker in deciding]
-        fitting = drawn * [of_view == reached for of_view in has]
-        for of_process in (fitting, drawn):
-            if of_process.sum() > 0:
-                weights[:, number] = of_process / of_process.sum()
+        fitting = drawn * [brokers_of_view == reached for brokers_of_view in has]
+        for chances in (fitting, drawn):
+            if chances.sum() > 0:
+                weights[:, number] = chances / chances.sum()
                 break
     return weights
 
@@ -165,11 +165,11 @@ def _deciding_brokers(views: tuple[View, ...], processes: Processes) -> tuple[st
     has a route with the broker, and one that is not has a route without it. A broker that gave no
     list shows neither.
     """
-    of_views = list(map(_brokers_of, views))
-    of_some = frozenset().union(*of_views).difference(frozenset.intersection(*of_views))
+    by_view = list(map(_brokers_of, views))
+    differing = frozenset().union(*by_view).difference(frozenset.intersection(*by_view))
     given = (view.brokers for view in views)
     shows = frozenset(chain(*given, *(process.unreachable for process in processes)))
-    return tuple(sorted(of_some & shows))
+    return tuple(sorted(differing & shows))
 
 
 def _replicas_asked(views: Sequence[View]) -> _Replicas:
@@ -189,13 +189,13 @@ def _replicas_asked(views: Sequence[View]) -> _Replicas:
     several = {name for name, count in Counter(name for name, _ in every).items() if count > 1}
     listing: dict[str, dict[str, set[int]]] = {}
     for view in views:
-        of_view = [broker for broker, _ in view.draws if broker[0] in several]
-        for client_id in set(view.client_ids) if of_view else ():
-            for name, broker_id in of_view:
+        brokers_of_view = [broker for broker, _ in view.draws if broker[0] in several]
+        for client_id in set(view.client_ids) if brokers_of_view else ():
+            for name, broker_id in brokers_of_view:
                 listing.setdefault(client_id, {}).setdefault(name, set()).add(broker_id)
     return {
-        client_id: {name: ids & {MASTER_ID} or ids for name, ids in of_names.items()}
-        for client_id, of_names in listing.items()
+        client_id: {name: ids & {MASTER_ID} or ids for name, ids in ids_by_name.items()}
+        for client_id, ids_by_name in listing.items()
     }
 
 
@@ -223,22 +223,22 @@ def _with_shares(
         return queues, row, column, np.ones(len(row))
     keys = np.concatenate([row * len(queues) + column for row, column in parts])
     likely = [drawn[row] for drawn, (row, _) in zip(weights, parts, strict=True)]
-    of_entries = np.concatenate(likely)
+    entry_chances = np.concatenate(likely)
     distinct, entry = np.unique(keys, return_inverse=True)
-    share = np.minimum(np.bincount(entry, of_entries, minlength=len(distinct)), 1.0)
+    share = np.minimum(np.bincount(entry, entry_chances, minlength=len(distinct)), 1.0)
     row, column = np.divmod(distinct, len(queues))
     # Weights are fractions: a sum of all of them may miss 1 by a rounding error.
-    claimed_under = np.bincount(entry, of_entries > 0, minlength=len(distinct))
+    claimed_under = np.bincount(entry, entry_chances > 0, minlength=len(distinct))
     share[claimed_under == (weights > 0).sum(axis=0)[row]] = 1.0
     drawn = share > 0
     return queues, row[drawn], column[drawn], share[drawn]
 
 
 def _entries(
-    of_view: Sequence[_Numbers], sharing: Sequence[int], columns: _Numbers | None
+    claims_of_rows: Sequence[_Numbers], sharing: Sequence[int], columns: _Numbers | None
 ) -> tuple[_Numbers, _Numbers]:
     """Row and column of all that the sharing processes claim under one view."""
-    taken = [of_view[row] for row in sharing]
+    taken = [claims_of_rows[row] for row in sharing]
     row = np.repeat(np.array(sharing, dtype=np.int64), [len(claimed) for claimed in taken])
     column = np.concatenate(taken) if taken else NOTHING
     return row, column if columns is None else columns[column]

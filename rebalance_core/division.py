@@ -47,9 +47,9 @@ def divide(evaluations: Iterable[Evaluation]) -> Division:
     queues, taken = 0, defaultdict[ProcessKey, set[MessageQueue]](set)
     for evaluation in evaluations:
         queues += evaluation.queues
-        for process, of_process in queues_of_processes(evaluation).items():
-            taken[process] |= of_process
-    numbers = [len(of_process) for of_process in taken.values()]
+        for process, process_queues in queues_of_processes(evaluation).items():
+            taken[process] |= process_queues
+    numbers = [len(process_queues) for process_queues in taken.values()]
     return Division(queues, len(numbers), numbers.count(0), max(numbers, default=0))
 
 
@@ -60,11 +60,11 @@ def queues_of_processes(evaluation: Evaluation) -> dict[ProcessKey, frozenset[Me
     for allocation in evaluation.allocations:
         client_id, copy = original_and_copy(allocation.client_id)
         # Processes of one id that differ have a row each, in the same order under every view.
-        of_view = (allocation.client_id, allocation.view_brokers)
+        in_view = (allocation.client_id, allocation.view_brokers)
         for _ in range(allocation.processes):
             if allocation.subscribed:
-                taken[client_id, copy + numbered[of_view]].update(allocation.queues)
-            numbered[of_view] += 1
+                taken[client_id, copy + numbered[in_view]].update(allocation.queues)
+            numbered[in_view] += 1
     return {process: frozenset(queues) for process, queues in taken.items()}
 
 
@@ -145,10 +145,10 @@ def _takers(evaluation: Evaluation) -> dict[MessageQueue, tuple[str, ...]]:
     return {
         queue: tuple(
             client_id if share > 1 - 1e-9 else Text("{client} (at times)", client=client_id)
-            for (client_id, processes), share in sorted(of_queue.items())
+            for (client_id, processes), share in sorted(share_by_taker.items())
             for _ in range(processes)
         )
-        for queue, of_queue in shares.items()
+        for queue, share_by_taker in shares.items()
     }
 
 

@@ -41,8 +41,8 @@ def agreeing(number: int, template: str, /, **values: TextValue) -> Text:
     >>> text, text.template
     ('a takes a slot', '{clients} takes a slot')
     """
-    of_one, of_many = forms(template)
-    return Text(of_one if number == 1 else of_many, **values)
+    one, many = forms(template)
+    return Text(one if number == 1 else many, **values)
 
 
 def within(text: str) -> str:

@@ -214,19 +214,19 @@ def _fault_of_each_id(
     concerns, evidence = descriptions.DESCRIBE_ONE_ID[fault]
     concerned = filter(concerns, find_stacked_ids(situation.state))
     stacked = {stacked_id.client_id: stacked_id for stacked_id in concerned}
-    of_ids = _findings_of_ids(stacked, situation, found)
+    findings_by_id = _findings_of_ids(stacked, situation, found)
     most = most_copies(sorted(situation.state.client_lists, key=attrgetter("broker")))
-    harmful = [client_id for client_id in stacked if of_ids[client_id]]
+    harmful = [client_id for client_id in stacked if findings_by_id[client_id]]
     for client_id in harmful:
-        of_id = of_ids[client_id]
+        id_findings = findings_by_id[client_id]
         addresses = sorted(member.client_addr for member in most[client_id])
         yield Fault(
             fault,
-            evidence(stacked[client_id], addresses, of_id),
+            evidence(stacked[client_id], addresses, id_findings),
             stacked[client_id].remedy,
             client_ids=(client_id,),
             client_addrs=stacked[client_id].client_addrs,
-            queues_affected=len({finding.queue for finding in of_id}),
+            queues_affected=len({finding.queue for finding in id_findings}),
             **effect,
         )
         if len(harmful) > _MOST_PREVIEWS:

@@ -245,11 +245,11 @@ def _is_filtered(state: State) -> bool:
 
 def most_queues(state: State) -> int:
     """The queues of the largest route, read or only written, without making any of them."""
-    of_routes = (
+    route_queues = (
         sum(max(broker.read_queue_nums, broker.write_queue_nums, 0) for broker in route.brokers)
         for route in state.topic_routes
     )
-    return max(of_routes, default=0)
+    return max(route_queues, default=0)
 
 
 def _whole(queues: float) -> int:
@@ -259,8 +259,8 @@ def _whole(queues: float) -> int:
 
 def _unreadable(state: State) -> tuple[MessageQueue, ...]:
     """Written and unreadable by every nameserver's route."""
-    of_routes = [set(unreadable_queues(state.topic, route)) for route in state.topic_routes]
-    return tuple(sort_message_queues(set.intersection(*of_routes))) if of_routes else ()
+    route_queues = [set(unreadable_queues(state.topic, route)) for route in state.topic_routes]
+    return tuple(sort_message_queues(set.intersection(*route_queues))) if route_queues else ()
 
 
 def _why_not_audited(state: State, processes: Processes, has_view: bool) -> _Refusal | None:
@@ -562,12 +562,12 @@ def _in_later_slots(
     orphaned = np.ones(len(queues), dtype=np.bool_)
     for positions in taken.values():
         orphaned[positions] = False
-    of_later = Counter[str]()
+    orphans_of_later = Counter[str]()
     if not orphaned.any():
-        return of_later
+        return orphans_of_later
     parted = [(client_id, copy_id(client_id, copy)) for client_id, copy in numbered(client_ids)]
     apart = strategy.claims(queues, [separate for _, separate in parted])
     for client_id, separate in parted:
         if separate != client_id:
-            of_later[client_id] += int(orphaned[apart[separate]].sum())
-    return of_later
+            orphans_of_later[client_id] += int(orphaned[apart[separate]].sum())
+    return orphans_of_later

@@ -345,8 +345,8 @@ def _with_unreachable(state: State, processes: Processes) -> Processes:
             # The union of two counters has the larger of their counts.
             listed |= Counter((id_, entry.broker_name) for id_ in ids)
     every = [process._replace(count=1) for process in processes for _ in range(process.count)]
-    of_ids = Counter(process.client_id for process in every)
-    behind = of_ids.copy()
+    processes_by_id = Counter(process.client_id for process in every)
+    behind = processes_by_id.copy()
     found: Counter[Process] = Counter()
     for process in every:
         client_id = process.client_id
@@ -354,7 +354,7 @@ def _with_unreachable(state: State, processes: Processes) -> Processes:
         names = (
             name
             for name, copies in missing.get(client_id, {}).items()
-            if behind[client_id] < min(copies, of_ids[client_id] - listed[client_id, name])
+            if behind[client_id] < min(copies, processes_by_id[client_id] - listed[client_id, name])
         )
         found[process._replace(unreachable=tuple(sorted({*by_everybody, *names})))] += 1
     return tuple(process._replace(count=count) for process, count in found.items())
@@ -368,9 +368,9 @@ def _processes_by(
 
     def process(client_id: str, traits: _Traits) -> Process:
         subscribed, model, chooses, strategy, language, version, percent, silent = traits
-        of_client = resolved(client_id, strategy, language, version)
+        client_strategy = resolved(client_id, strategy, language, version)
         share = percent / SURE if subscribed else 1.0
-        shown = subscribed, model == BROADCASTING, of_client, chooses, silent
+        shown = subscribed, model == BROADCASTING, client_strategy, chooses, silent
         reads_slaves = language != "GO" and not state.locks_at_master
         return Process(client_id, 1, *shown, share=share, reads_slaves=reads_slaves)
 
@@ -382,13 +382,13 @@ def _resolver(
 ) -> Callable[[str, str | None, str | None, int | None], ResolvedStrategy]:
     """A function of a client id, the strategy that was observed of it, its language and version."""
     distinct = set(observed) - {None, ""}
-    of_group = distinct.pop() if len(distinct) == 1 else None
+    group_strategy = distinct.pop() if len(distinct) == 1 else None
     orders_differ = _orders_differ(state)
 
     def resolved(
         client_id: str, strategy: str | None, language: str | None, version: int | None
     ) -> ResolvedStrategy:
-        known = state.consumer_group, client_id, strategy, of_group, language, version
+        known = state.consumer_group, client_id, strategy, group_strategy, language, version
         return rules.resolve(KnownClient(*known, orders_differ))
 
     return resolved

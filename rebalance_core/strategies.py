@@ -206,7 +206,7 @@ class ConsistentHash(AllocationStrategy):
             # Past the last point the ring starts again.
             point = points[self._next_point(points, str(queue)) % len(points)]
             taken[owner_of[point]].append(position)
-        return {client_id: np.array(of_id, np.int64) for client_id, of_id in taken.items()}
+        return {client_id: np.array(places, np.int64) for client_id, places in taken.items()}
 
     def _next_point(self, points: Sequence[int], queue: str) -> int:
         """The place of the point that owns a queue: the first one at or after its hash."""

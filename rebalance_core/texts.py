@@ -198,14 +198,14 @@ def from_parts(parts: Any, english: str | None = None, deepest: int = _DEEPEST) 
     if not isinstance(parts, list) or not parts or not isinstance(parts[0], str):
         raise ValueError(f"expected [template, {{slot: value}}], came {str(parts)[:100]}")
     template, values = parts[0], parts[1] if len(parts) > 1 else {}
-    of_template = slots(template)
-    if not isinstance(values, dict) or not values.keys() >= set(of_template):
+    template_slots = slots(template)
+    if not isinstance(values, dict) or not values.keys() >= set(template_slots):
         raise ValueError(f"expected a value for each slot of {template[:100]!r}")
     filled = {
         name: from_parts(value, None, deepest - 1) if isinstance(value, list) else value
         for name, value in values.items()
     }
-    if sum(len(str(filled[name])) for name in of_template) > _LONGEST:
+    if sum(len(str(filled[name])) for name in template_slots) > _LONGEST:
         raise ValueError(f"expected at most {_LONGEST:,} characters of values, came more")
     return Text.of(fill(template, filled) if english is None else english, template, filled)
 

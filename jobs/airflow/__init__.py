@@ -177,7 +177,7 @@ def rebalance_audit_dag(
     asset = Asset(f"{dag_id}_reports")
     # A folder for each date: ingest replaces what it wrote, of that date alone.
     dumps_of_date, snapshots_of_date = f"{dumps}/{DATE}", f"{snapshots}/{DATE}"
-    of_date = ["--reports", reports, "--date", DATE]
+    reports_of_date = ["--reports", reports, "--date", DATE]
 
     def submit(entry: str, arguments: list[str], reads: str, writes: str | None) -> SubmitOperator:
         """The task that runs one of the package's spark-submit entries."""
@@ -194,14 +194,14 @@ def rebalance_audit_dag(
     with DAG(dag_id, **{**advised, **dag_arguments}) as dag:
         arguments = ["--dumps", dumps_of_date, "--snapshots", snapshots_of_date]
         ingested = submit("ingest", arguments, reads=dumps, writes=snapshots)
-        arguments = ["--snapshots", snapshots_of_date, *of_date, _KNOWN_ISSUES]
+        arguments = ["--snapshots", snapshots_of_date, *reports_of_date, _KNOWN_ISSUES]
         audited = submit("audit", arguments, reads=snapshots, writes=reports)
         chain(
             wait_for_dumps(dumps_of_date),
             ingested,
             audited,
-            submit("report", of_date, reads=reports, writes=None),
-            submit("alert", [*of_date, _WEBHOOK], reads=reports, writes=None),
+            submit("report", reports_of_date, reads=reports, writes=None),
+            submit("alert", [*reports_of_date, _WEBHOOK], reads=reports, writes=None),
         )
         found = verdict.override(outlets=[asset])(reports, DATE)
         chain(audited, found)

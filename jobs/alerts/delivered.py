@@ -72,12 +72,10 @@ class DeliveredFinding(NamedTuple):
         """
         if date < self.date:
             return self
-        of_this = [finding for finding in shown if self.is_of(finding, date)]
-        if any(
-            finding.ongoing and not (known_are_over and finding.known_issue) for finding in of_this
-        ):
+        own = [finding for finding in shown if self.is_of(finding, date)]
+        if any(finding.ongoing and not (known_are_over and finding.known_issue) for finding in own):
             return self._replace(date=date)
-        if of_this:
+        if own:
             return self._replace(date=date, over=self.over or date)
         # Also where it is back, and was over in between.
         return self._replace(over=self.over or date) if shown or is_judged else self

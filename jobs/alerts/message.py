@@ -64,7 +64,7 @@ class Digest:
     published: PublishedRun
     verdict: RunVerdict
     problems: tuple[Problem, ...]
-    of_places: Mapping[Place, Sequence[PlaceFinding]]
+    by_place: Mapping[Place, Sequence[PlaceFinding]]
     judged: frozenset[Place]
     resolved: frozenset[str]
     left_open: frozenset[Place]
@@ -81,7 +81,7 @@ class Digest:
     @property
     def findings(self) -> list[PlaceFinding]:
         """The findings, of the worst problem first."""
-        return [finding for problem in self.problems for finding in self.of_places[problem.place]]
+        return [finding for problem in self.problems for finding in self.by_place[problem.place]]
 
     def seen_by(self, delivered: Delivered, *, known_are_over: bool) -> dict[str, DeliveredFinding]:
         """The findings that a destination was sent, as this run shows them.
@@ -149,7 +149,7 @@ def problems_to_send(
     found = [
         (problem, finding)
         for problem in digest.problems
-        for finding in filter(None, map(wanted, digest.of_places[problem.place]))
+        for finding in filter(None, map(wanted, digest.by_place[problem.place]))
     ]
     heads = heads_of(problem for problem, _ in found)
     by_head = grouped((heads[problem.place].place, finding) for problem, finding in found)
@@ -177,8 +177,8 @@ def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...
     if digest.verdict.is_complete:
         judged.add(MISSING)
     still = _still_open(digest)
-    of_retries = {place[:2] for place in still if _is_of_retries(place)}
-    held = {place for place in places if place[:2] in of_retries}
+    retry_groups = {place[:2] for place in still if _is_of_retries(place)}
+    held = {place for place in places if place[:2] in retry_groups}
     shown_with = {place[:2] for place in held}
     if all(
         place in places or (_is_of_retries(place) and place[:2] in shown_with) for place in still
@@ -220,7 +220,7 @@ def make_message(
         state=digest.verdict.state,
     )
     several = len({place.cluster for place in digest.judged}) > 1
-    writer = _Writer(message, alerts, several, delivered, digest.of_places)
+    writer = _Writer(message, alerts, several, delivered, digest.by_place)
     items = tuple(starmap(writer.item, chosen))
     by_kind = grouped(
         (problem.main_kind, (problem, item))
@@ -340,9 +340,9 @@ def _found(digest: Digest, chosen: Chosen, delivered: Delivered, *, is_new: bool
     template = "{topics} of {groups} [has|have] open findings ({severities})"
     if is_new:
         is_worse = _sent_before(every, delivered, digest.published.date)
-        of_new = "{topics} of {groups} [has|have] new findings ({severities})"
-        of_worse = "{topics} of {groups} [has|have] new or worse findings ({severities})"
-        template = of_worse if is_worse else of_new
+        new_template = "{topics} of {groups} [has|have] new findings ({severities})"
+        worse_template = "{topics} of {groups} [has|have] new or worse findings ({severities})"
+        template = worse_template if is_worse else new_template
     found = agreeing(
         len(places),
         template,
@@ -352,7 +352,7 @@ def _found(digest: Digest, chosen: Chosen, delivered: Delivered, *, is_new: bool
     )
     # The time of the oldest has its place in the lines: a subject of a mail is short.
     waiting = (problem.shown_waiting for problem in digest.problems if problem.place in places)
-    return _with_waiting(found, (each._replace(since=None) for each in waiting))
+    return _with_waiting(found, (each._replace(first_seen=None) for each in waiting))
 
 
 class _Writer(NamedTuple):
@@ -362,7 +362,7 @@ class _Writer(NamedTuple):
     alerts: Alerts
     several: bool
     delivered: Delivered
-    of_places: Mapping[Place, Sequence[PlaceFinding]]
+    by_place: Mapping[Place, Sequence[PlaceFinding]]
 
     def item(self, problem: Problem, findings: tuple[PlaceFinding, ...]) -> Item:
         """The problem, with the findings that it is sent for."""
@@ -401,7 +401,7 @@ class _Writer(NamedTuple):
             language.of(text)
             for text in (
                 _with_waiting(found, [waiting]),
-                _with_waiting(brief, [waiting._replace(per_minute=0.0, since=None)]),
+                _with_waiting(brief, [waiting._replace(per_minute=0.0, first_seen=None)]),
             )
         )
         if owner:
@@ -430,7 +430,7 @@ class _Writer(NamedTuple):
             if severity != worst(finding.severity for finding in findings):
                 return Text("sent as {severity} before", severity=severity)
         elif problem.nights_open > 1 and not _sent_before(
-            self.of_places[problem.place], self.delivered, date
+            self.by_place[problem.place], self.delivered, date
         ):
             return Text("first sent now")
         return None

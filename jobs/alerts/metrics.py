@@ -121,7 +121,7 @@ def _shown_clusters(digest: Digest, rows: _Rows) -> Mapping[str, str]:
     for finding in digest.findings:
         findings[finding.place.cluster] += len(finding.ids)
     # Without any cluster the series are there all the same, as zeros.
-    names = {row["cluster"] for of_table in rows.values() for row in of_table}
+    names = {row["cluster"] for table_rows in rows.values() for row in table_rows}
     worst = sorted(names | findings.keys() or {""}, key=lambda name: (-findings[name], name))
     return {
         name: _label(name) if place < _MOST_CLUSTERS else OTHER_CLUSTERS
@@ -150,14 +150,14 @@ def _problem_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_M
         }
         for problem in digest.problems
     ]
-    of_cluster = {"cluster": clusters.values()}
+    by_cluster = {"cluster": clusters.values()}
     what = "Topics of groups in which something is or was wrong, by the worst of it"
     labels = {"severity": SEVERITIES, "standing": get_args(Standing), "ongoing": _KNOWN}
-    yield _counted("problems", what, {**of_cluster, **labels}, rows)
+    yield _counted("problems", what, {**by_cluster, **labels}, rows)
     what = "Topics of groups with lasting faults, against the published run before"
     counted = [row for row in rows if row["standing"] == "COUNTED"]
     labels = {"status": (*_STATUSES, "RETURNED")}
-    yield _counted("problems_by_status", what, {**of_cluster, **labels}, counted)
+    yield _counted("problems_by_status", what, {**by_cluster, **labels}, counted)
 
 
 def _row_metrics(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterator[_Metric]:
@@ -168,14 +168,14 @@ def _row_metrics(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> It
         status = row.get("status") or "NONE"
         return {**row, "cluster": clusters[row["cluster"]], "known": known, "status": status}
 
-    of_queues = (
+    queue_rows = (
         row
         for finding in digest.findings
         for row in [labelled({**vars(finding), "cluster": finding.place.cluster})]
         * len(finding.queues)
     )
     what = "Orphaned, duplicate and stalled queues: rows of the tables of findings"
-    yield _counted("findings", what, {**shown, **_OF_FINDINGS}, of_queues)
+    yield _counted("findings", what, {**shown, **_OF_FINDINGS}, queue_rows)
     for table, (name, what, labels) in _COUNTED.items():
         yield _counted(name, what, {**shown, **labels}, map(labelled, rows[table]))
     lowest: dict[tuple[str, ...], float] = {}
@@ -238,7 +238,9 @@ def _backlog_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_M
     values = {(name,): each.per_minute / 60 for name, each in found.items()}
     yield _Metric("backlog_growth_messages_per_second", what, ["cluster"], values)
     what = "By when the oldest of these messages had come"
-    values = {(name,): each.since.timestamp() for name, each in found.items() if each.since}
+    values = {
+        (name,): each.first_seen.timestamp() for name, each in found.items() if each.first_seen
+    }
     yield _Metric("backlog_oldest_timestamp_seconds", what, ["cluster"], values)
 
 

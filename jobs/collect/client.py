@@ -165,8 +165,8 @@ class RemotingClient:
 
     def forget(self) -> None:
         """Asks again what was given up: at the begin of a round."""
-        for of_address in (self.given_up, self._answered, self._opening, self._next_at):
-            of_address.clear()
+        for facts_of_address in (self.given_up, self._answered, self._opening, self._next_at):
+            facts_of_address.clear()
         self._received.clear()
         self._unhandled = [0, 0]
         every = self._connections.items()

@@ -73,7 +73,7 @@ class Collector:
 
     async def collect(self) -> WrittenRound:
         """One round. CollectError where it brought nothing or cannot be written."""
-        began = asyncio.get_running_loop().time()
+        begins = asyncio.get_running_loop().time()
         figures = self._client.figures = Figures()
         snapshot_time = self._client.now()
         self._client.asked_clients.forget(snapshot_time)
@@ -82,7 +82,7 @@ class Collector:
                 asked = Round(self._client, self._memory, snapshot_time, file.write)
                 await asked.run()
                 asked.check()
-            seconds = asyncio.get_running_loop().time() - began
+            seconds = asyncio.get_running_loop().time() - begins
             figures.rounds, figures.lines = 1, file.lines
             self.figures.last_seconds = seconds
             self.figures.last_at_seconds = snapshot_time / SECOND
@@ -115,8 +115,8 @@ class Collector:
         every, seconds = self._client.options.every_seconds, self._client.options.for_seconds
         assert every is not None  # noqa: S101 - who calls has looked
         loop = asyncio.get_running_loop()
-        began = at = loop.time()
-        while seconds is None or at - began < seconds:
+        begins = at = loop.time()
+        while seconds is None or at - begins < seconds:
             await asyncio.sleep(at - loop.time())
             try:
                 done: WrittenRound | Exception = await self.collect()
@@ -231,8 +231,8 @@ async def _again_and_again(
 
 def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:
     if metrics is not None:
-        of_cluster = {it.target.name or "default": it.figures for it in collectors}
-        write_metrics(metrics, metrics_text(of_cluster))
+        figures_by_cluster = {it.target.name or "default": it.figures for it in collectors}
+        write_metrics(metrics, metrics_text(figures_by_cluster))
 
 
 def _give_large_blocks_back() -> None:

@@ -124,8 +124,8 @@ def listed_in(answer: Answer) -> GroupList:
         if isinstance(connection, dict) and isinstance(connection.get("clientId"), str)
     )
     connections = {
-        client_id: connections_of([address for _, address in of_id])
-        for client_id, of_id in groupby(listed, key=itemgetter(0))
+        client_id: connections_of([address for _, address in members])
+        for client_id, members in groupby(listed, key=itemgetter(0))
     }
     short = {name: of for name, of in connections.items() if len(name) <= _MOST_OF_AN_ID}
     topics = _named(_inner(value, "subscriptionTable", dict), is_topic)
@@ -197,9 +197,9 @@ def _value(answer: Answer) -> dict[str, Any]:
             value = parse_body(text)
         else:
             empty = text.count("{}")
-            of_values = (text.count("{") - empty) * _OBJECT + empty * _EMPTY
-            of_values += text.count("[") * _LIST + text.count(",") * _VALUE
-            _check_room(body, _COPIES * getsizeof(text) + of_values)
+            room_of_values = (text.count("{") - empty) * _OBJECT + empty * _EMPTY
+            room_of_values += text.count("[") * _LIST + text.count(",") * _VALUE
+            _check_room(body, _COPIES * getsizeof(text) + room_of_values)
             try:
                 value = parse_json(text)
             except ValueError:

@@ -58,7 +58,7 @@ class _Asking(NamedTuple):
 
     members: GroupMembers
     brokers: deque[ListedBroker]
-    of_each: bool
+    asks_all: bool
 
 
 class CollectError(AuditError):
@@ -118,8 +118,8 @@ class Round:
         """Asks everything; whatever fails is a line. Raises what ``write`` raises."""
         self._client.forget()
         self._memory.forget(self._snapshot_time)
-        for key, of_group in self._memory.groups.items():
-            self._add_group(key, of_group.giver)
+        for key, known in self._memory.groups.items():
+            self._add_group(key, known.giver)
         with self._worker:
             await self._turns.run(self._begin, self._ask_members)
             for name, number in (
@@ -194,13 +194,13 @@ class Round:
         if self._other_topics and not self._topics and not self._is_doubtful:
             there = near_names(target.topics, self._other_topics)
             others.append(f"no such topic: no group has one that is {target.topics}; {there}")
-        of_groups = []
+        not_known = []
         if self._has_lists and not self._is_doubtful:
             for group in sorted(set(target.named_groups) - self._known):
                 near = nearest(group, self._known)
                 meant = f"; did you mean {' or '.join(near)}?" if near else ""
-                of_groups.append(f"no such group: no broker knows {group}{meant}")
-        return others, of_groups
+                not_known.append(f"no such group: no broker knows {group}{meant}")
+        return others, not_known
 
     # What follows from an answer
 
@@ -257,10 +257,10 @@ class Round:
         turns.wake([broker.address])
 
     def _ask(
-        self, broker: ListedBroker, question: Request, then: Then | None = None, since: Instant = 0
+        self, broker: ListedBroker, question: Request, then: Then | None = None, begins: Instant = 0
     ) -> None:
         on_answer = partial(self._on_answer, broker, question, then)
-        self._turns.put(broker.address, question, on_answer, since)
+        self._turns.put(broker.address, question, on_answer, begins)
 
     def _on_answer(
         self, broker: ListedBroker, question: Request, then: Then | None, answer: Answer, found: Any
@@ -288,8 +288,8 @@ class Round:
             if self._add_group(key, broker.address):
                 memory = self._memory.group(*key)
                 memory.seen_at, memory.giver = self._snapshot_time, memory.giver or broker.address
-        of_cluster = (other for other in self._brokers.values() if other[0] == broker[0])
-        self._turns.wake(other.address for other in of_cluster)
+        cluster_brokers = (other for other in self._brokers.values() if other[0] == broker[0])
+        self._turns.wake(other.address for other in cluster_brokers)
 
     def _add_group(self, key: _AskedGroup, giver: str) -> bool:
         """Takes the group in, to be asked of all brokers of its cluster; whether it is taken."""
@@ -352,8 +352,8 @@ class Round:
             self._known.add(key[1])
         if answer.code < OK:
             # A slave has the offsets, too.
-            of_name = (other for other in self._brokers.values() if other[:2] == broker[:2])
-            slave = min((other for other in of_name if other[2] > broker.broker_id), default=None)
+            same_name = (other for other in self._brokers.values() if other[:2] == broker[:2])
+            slave = min((other for other in same_name if other[2] > broker.broker_id), default=None)
             if slave is not None and not slave.is_master:
                 self._put_offsets(slave, key)
 
@@ -429,8 +429,8 @@ class Round:
                     brokers = deque(sorted(members.brokers[client_id], reverse=True))
                     brokers.rotate(asked.times(client_id))
                     # Of an id that is listed twice each may ask another process.
-                    of_each = options.running_infos_of_each_broker or client_id in members.twice
-                    questions_of[client_id].append(_Asking(members, brokers, of_each))
+                    asks_all = options.running_infos_of_each_broker or client_id in members.twice
+                    questions_of[client_id].append(_Asking(members, brokers, asks_all))
         for client_id, askings in questions_of.items():
             askings.sort(key=lambda asking: -asking.members.memory.wanted[client_id])
             self._ask_next(client_id, askings)
@@ -449,10 +449,10 @@ class Round:
     def _on_running_info(
         self, broker: ListedBroker, client_id: str, askings: list[_Asking], answer: Answer, _: Any
     ) -> None:
-        members, brokers, of_each = askings[-1]
+        members, brokers, asks_all = askings[-1]
         if answer.is_ok:
             members.memory.wanted.pop(client_id, None)
-            if not of_each:
+            if not asks_all:
                 brokers.clear()
             if not brokers:
                 self._client.asked_clients.answered(client_id)

@@ -134,14 +134,14 @@ class Turns:
         if self._not_asked >= _MOST_NOT_ASKED:
             self._lines.leave_out("", "questions to servers that did not answer, or not in time")
 
-    def put(self, address: str, question: Request, then: Then, since: Instant = 0) -> None:
-        """Has the question asked in its turn; what waits longest, ``since`` then, comes first.
+    def put(self, address: str, question: Request, then: Then, begins: Instant = 0) -> None:
+        """Has the question asked in its turn; what waits longest, as of ``begins``, comes first.
 
         ``then`` gets the answer, and what was found in it (``names.READERS``); None where it was
         not read.
         """
         urgency = question.code.urgency
-        job = _Job((urgency, since, next(self._order)), question, then)
+        job = _Job((urgency, begins, next(self._order)), question, then)
         heappush(self._addresses[address].jobs[urgency], job)
         self._wake(address, 1)
 
@@ -263,11 +263,11 @@ class Turns:
 
 
 def _timed(server: _Address, read: Callable[[Answer], Any], answer: Answer) -> Any:
-    began = thread_time()
+    begins = thread_time()
     try:
         return read(answer)
     finally:
-        server.read_seconds += thread_time() - began
+        server.read_seconds += thread_time() - begins
 
 
 # ---------------------------------------------------------------- names that servers give

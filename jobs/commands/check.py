@@ -175,7 +175,7 @@ class _Checking:
         tell = Progress(quiet=args.quiet).say
         every = _seconds_apart(self.settings.persistence_seconds)
         rounds, longest = _round_options(f"{folder}/dumps", every), vars(args)["for"]
-        began = time.monotonic()
+        begins = time.monotonic()
         found: CheckAnswers | None = None
         while True:
             at = time.monotonic()
@@ -193,7 +193,7 @@ class _Checking:
                 if longest is None:
                     longest = options.settling_seconds + 2 * self.settings.persistence_seconds
                 found = self.answers(f"{folder}/{at}", [rounds["dumps"]], None)
-            ends, following = began + longest, at + every
+            ends, following = begins + longest, at + every
             last = now() + timedelta(seconds=ends - time.monotonic())
             is_later = found.at is not None and to_datetime(found.at) > last
             if found.state != NOT_YET or following > ends or is_later:
@@ -209,9 +209,9 @@ class _Checking:
         self, folder: str, dumps: Sequence[str] | None, snapshots: str | None
     ) -> CheckAnswers:
         """The answer by dumps or snapshot tables: audits them in a folder of its own, compares."""
-        asked, began, place = self.asked, now(), Location(folder)
+        asked, begins, place = self.asked, now(), Location(folder)
         task = Task(
-            Run(new_run_id(began), began),
+            Run(new_run_id(begins), begins),
             Location(snapshots) if snapshots else place / "snapshots",
             place / "reports",
             Window(future=future(self.settings)),
@@ -305,7 +305,7 @@ def _live(args: Options) -> int:
     given = _round_options(f"{place}/dumps", every)
     settling = collect_from(args, given).settling_seconds
     # From the end of the first round on: what lasts is to be seen over all the time watched.
-    began = time.monotonic()
+    begins = time.monotonic()
     say("first verdict, from one round: nothing can be seen to last yet")
     code = _judge(args, settings, place)
     if not seconds:
@@ -313,11 +313,11 @@ def _live(args: Options) -> int:
     seconds = max(seconds, every)
     # What clients hold is to be seen over all that time, too. Who has just started could be stopped
     # by the question (``collect/rounds.py``); of those in the first round nobody knows since when.
-    begins, rest = max(every, settling), seconds - (0 if settling else every)
-    say(f"watching for {begins + rest:g} s, a round every {every:g} s")
-    time.sleep(max(0.0, began + begins - time.monotonic()))
+    wait, rest = max(every, settling), seconds - (0 if settling else every)
+    say(f"watching for {wait + rest:g} s, a round every {every:g} s")
+    time.sleep(max(0.0, begins + wait - time.monotonic()))
     collect_from(args, {**given, "every_seconds": every, "for_seconds": rest + every / 2})
-    say(f"second verdict, from {begins + rest:g} s")
+    say(f"second verdict, from {wait + rest:g} s")
     return _judge(args, settings, place)
 
 

@@ -105,13 +105,13 @@ def run_of_moment(
             "expected --dumps PATH or --snapshots DIR, or a run in this folder before, came none"
         ) from None
     last = reports.resolve(None)
-    if at is None or _began(last) <= at:
+    if at is None or _begins(last) <= at:
         return reports, last
-    early = [published_run for published_run in reports.published() if _began(published_run) <= at]
+    early = [published_run for published_run in reports.published() if _begins(published_run) <= at]
     return reports, early[-1] if early else last
 
 
-def _began(published: PublishedRun) -> datetime:
+def _begins(published: PublishedRun) -> datetime:
     return datetime.fromisoformat(published.summary["window"]["first_snapshot"])
 
 

@@ -64,8 +64,8 @@ def choose_engine(
         return Choice(SPARK, f"engine spark: {size}")
     if workers is None:
         # The cores that this process may use; of a system that does not say it, all.
-        of_process = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-        workers = len(of_process(0)) if is_for_several else 1
+        processors = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+        workers = len(processors(0)) if is_for_several else 1
     processes = "" if workers == 1 else f", in {workers} processes"
     why = "by --engine" if asked == LOCAL else f"without Spark: {size}"
     return Choice(LOCAL, f"engine local{processes}, {why}", workers)

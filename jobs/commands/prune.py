@@ -30,11 +30,11 @@ def run(args: Options) -> int:
         pruned[str(snapshots)] = prune_snapshots(_there(snapshots), retention)
     if args.dumps:
         pruned[args.dumps] = prune_dumps(Path(args.dumps), retention)
-    for place, of_place in pruned.items():
+    for place, pruned_there in pruned.items():
         say(f"{place}:")
-        for line in [*of_place.lines(dry_run=args.dry_run)] or ["nothing to remove"]:
+        for line in [*pruned_there.lines(dry_run=args.dry_run)] or ["nothing to remove"]:
             say(f"  {line}")
-        for line in of_place.failed:
+        for line in pruned_there.failed:
             complain(line)
     if args.dry_run:
         say("dry run: nothing was removed")

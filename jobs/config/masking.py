@@ -45,10 +45,10 @@ class Masking(Secrets):
         A secret that no value shows by itself is seen in the English text alone: what that is made
         of would give it away, so the masked English is all that is left.
         """
-        of_values = text.with_values(self.mask)
-        if self.mask(of_values) != of_values:
+        masked = text.with_values(self.mask)
+        if self.mask(masked) != masked:
             return self.mask(str(text))
-        return of_values
+        return masked
 
     def mask_column(self, column: Any) -> Any:
         """A column with every text, and all bytes, in it masked; each distinct one is looked at

@@ -32,8 +32,8 @@ class ClustersOfName(NamedTuple):
     """
 
     clusters: Sequence[str]
-    first: Instant
-    last: Instant
+    first_seen: Instant
+    last_seen: Instant
 
 
 @dataclass(frozen=True)

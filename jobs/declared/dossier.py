@@ -49,7 +49,7 @@ class ListedIds(NamedTuple):
     ``shared``: the processes beyond the first of each id, where several share one.
     """
 
-    since: Instant
+    first_seen: Instant
     client_ids: frozenset[str]
     shared: int = 0
 

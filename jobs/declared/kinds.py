@@ -340,8 +340,8 @@ def fault_id(
     >>> fault_id("c1", "G", "T", "GHOST_MEMBER", ["b"])
     '736ec512325e6cfb'
     """
-    of_one = sorted(client_ids) if fault in OF_ONE_CLIENT else ()
-    return _hash(cluster, consumer_group, topic, fault, *of_one)
+    ids_of_one = sorted(client_ids) if fault in OF_ONE_CLIENT else ()
+    return _hash(cluster, consumer_group, topic, fault, *ids_of_one)
 
 
 def event_id(cluster: str, kind: str, subject: str) -> str:

@@ -212,8 +212,8 @@ class Counts:
                 whole.add_refused(number, sender, refused)
             for key, round_, left_out in _entries(part.left_out):
                 whole.add_left_out(key, round_, left_out)
-            for of_name, round_, clusters in _entries(part.clusters):
-                whole.add_clusters(of_name, round_, clusters)
+            for cluster_and_name, round_, clusters in _entries(part.clusters):
+                whole.add_clusters(cluster_and_name, round_, clusters)
             for topic, logical, round_ in _entries(part.mapped):
                 whole.add_mapped(topic, logical, round_)
             for number, damage in part.damage.items():
@@ -249,23 +249,23 @@ class Counts:
     def add_refused(self, number: int, sender: LineSender, refused: RefusedLines) -> None:
         """Adds what was refused of a sender in a slice, or in some of its rows."""
         there = self.refused_by.setdefault(number, {})
-        of_sender = there.setdefault(sender, RefusedLines(0, 0, refused.reason))
-        of_sender.lines += refused.lines
-        of_sender.polls += refused.polls
-        of_sender.reason = min(of_sender.reason, refused.reason)
+        refused_there = there.setdefault(sender, RefusedLines(0, 0, refused.reason))
+        refused_there.lines += refused.lines
+        refused_there.polls += refused.polls
+        refused_there.reason = min(refused_there.reason, refused.reason)
 
     def add_left_out(self, key: tuple[str, str], round_: Instant, number: int) -> None:
         """Adds what a collector left out; of two collectors in a round the larger number counts."""
         if key not in self.left_out and len(self.left_out) >= _MOST_LEFT_OUT:
             key = key[0], _OTHERS_LEFT_OUT
-        of_rounds = self.left_out.setdefault(key, {})
-        of_rounds[round_] = max(number, of_rounds.get(round_, 0))
+        number_by_round = self.left_out.setdefault(key, {})
+        number_by_round[round_] = max(number, number_by_round.get(round_, 0))
 
     def add_clusters(
-        self, of_name: tuple[str, str], round_: Instant, clusters: Iterable[str]
+        self, cluster_and_name: tuple[str, str], round_: Instant, clusters: Iterable[str]
     ) -> None:
         """Adds the clusters in which a nameserver has a broker name in a round."""
-        self.clusters.setdefault(of_name, {}).setdefault(round_, set()).update(clusters)
+        self.clusters.setdefault(cluster_and_name, {}).setdefault(round_, set()).update(clusters)
 
 
 def _entries(
@@ -282,8 +282,8 @@ DAY: Instant = 86_400 * SECOND
 class Days(NamedTuple):
     """The days of most lines (since 1970), and how many days around them are plausible."""
 
-    first: int
-    last: int
+    first_seen: int
+    last_seen: int
     around: int
 
 
@@ -322,7 +322,7 @@ class PlausibleTimes:
         days = self.days.get(kind == statement.CLIENT_LOG)
         if days is None or _holds(days, day_of(collected_at)):
             return None
-        most = _dates(days.first, days.last)
+        most = _dates(days.first_seen, days.last_seen)
         return (
             f"expected collected_at within {days.around:,} days (bounds.dump_days) of most lines "
             f"of the dumps, which are of {most}, came {iso_of(collected_at)}"
@@ -359,13 +359,13 @@ def iso_of(time: Instant) -> str:
     return to_datetime(time).isoformat().replace("+00:00", "Z")
 
 
-def _dates(first: int, last: int) -> str:
-    dates = (to_datetime(day * DAY).date().isoformat() for day in (first, last))
+def _dates(first_seen: int, last_seen: int) -> str:
+    dates = (to_datetime(day * DAY).date().isoformat() for day in (first_seen, last_seen))
     return " to ".join(dict.fromkeys(dates))
 
 
 def _holds(days: Days | None, day: int) -> bool:
-    return days is None or days.first - days.around <= day <= days.last + days.around
+    return days is None or days.first_seen - days.around <= day <= days.last_seen + days.around
 
 
 def _days(counts: Mapping[int, int], most_days: int) -> Days:
@@ -375,7 +375,7 @@ def _days(counts: Mapping[int, int], most_days: int) -> Days:
     years stay whole. Neither of two lines is the odd one.
 
     >>> _days({20_000: 2, 0: 1}, 366)
-    Days(first=20000, last=20000, around=366)
+    Days(first_seen=20000, last_seen=20000, around=366)
     >>> _holds(_days({20_000: 1, 0: 1}, 366), 0)
     True
     """

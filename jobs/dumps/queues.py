@@ -285,12 +285,12 @@ def _stats(entries: Iterable[tuple[QueueName, Any]], given: int | None = None) -
     offsets = []
     for queue, value in entries:
         names = "brokerOffset", "consumerOffset", "lastTimestamp"
-        of_broker, of_consumer, millis = integers(as_map(value), 64, *names)
-        if of_broker is not None and of_consumer is not None:
-            _check_offsets(of_broker, of_consumer)
+        broker_offset, consumer_offset, millis = integers(as_map(value), 64, *names)
+        if broker_offset is not None and consumer_offset is not None:
+            _check_offsets(broker_offset, consumer_offset)
             # 0: nothing was consumed of it yet.
             last = instant_of_millis(millis) if millis is not None and millis > 0 else None
-            offsets.append(Offset(*queue, of_broker, of_consumer, last, given))
+            offsets.append(Offset(*queue, broker_offset, consumer_offset, last, given))
     return Stats(tuple(offsets))
 
 

@@ -216,10 +216,10 @@ class _Reading:
         if (sender := refused.sender) is not None:
             if sender not in self._refused_by and len(self._refused_by) >= MOST_REFUSED:
                 sender = OTHERS
-            of_none = RefusedLines(0, 0, refused.reason)
-            of_sender = self._refused_by.setdefault(sender, of_none)
-            of_sender.lines += 1
-            of_sender.polls += len(refused.polls)
+            none_refused = RefusedLines(0, 0, refused.reason)
+            refused_there = self._refused_by.setdefault(sender, none_refused)
+            refused_there.lines += 1
+            refused_there.polls += len(refused.polls)
         if line.size > self._bounds.line_bytes:
             self._damage.long_lines += 1
             self._damage.long_bytes += size

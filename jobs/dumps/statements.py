@@ -223,8 +223,8 @@ class StatementReader:
             try:
                 read = self._body(name, body)
             except LineError as error:
-                of_whom = f" of '{subject}'" if isinstance(error, BoundError) else ""
-                raise _RefusedBodyError(f"body{of_whom}: {error}", times, who) from error
+                whose = f" of '{subject}'" if isinstance(error, BoundError) else ""
+                raise _RefusedBodyError(f"body{whose}: {error}", times, who) from error
         elif source.error_code is None:
             neither = "expected body or error_code, came neither"
             neither = neither if kind.may_fail else "expected body, came none"
@@ -235,12 +235,12 @@ class StatementReader:
             message = read.message if source.error_message is None else source.error_message
             source = self._same(source._replace(error_code=code, error_message=message))
         contents = read.contents if source.error_code is None else _NOTHING.contents
-        of_subjects = tuple(
+        statements = tuple(
             (subject or group or "", content)
             for group, content in contents
             if name in KINDS or content is not None
         )
-        return _Meaning(name, cluster, source, of_subjects, self._tally(name, who, envelope)), times
+        return _Meaning(name, cluster, source, statements, self._tally(name, who, envelope)), times
 
     def _tally(self, kind: str, who: _Who, envelope: dict[str, Any]) -> list[int]:
         """The number of lines of the sender that were understood."""

@@ -229,8 +229,8 @@ def _addressed(fields: Fields) -> tuple[Any, ...]:
     given = as_map(fields.get("brokerAddrs")).items()
     addrs = {id_: addr for key, addr in given if (id_ := integer_in(key)) is not None}
     ids, acts = tuple(sorted(addrs)), fields.get("enableActingMaster")
-    of_ids = tuple(as_text(addrs[id_]) or "" for id_ in ids)
-    return ids, as_text(fields.get("zoneName")), of_ids, acts if isinstance(acts, bool) else None
+    in_order = tuple(as_text(addrs[id_]) or "" for id_ in ids)
+    return ids, as_text(fields.get("zoneName")), in_order, acts if isinstance(acts, bool) else None
 
 
 def _is_number(queues: int | None) -> TypeGuard[int]:
@@ -253,10 +253,10 @@ def _logical_queues(
     for fields in mappings:
         name, epoch = as_text(fields.get("bname")), as_integer(fields.get("epoch"), 64) or 0
         for logical, physical in as_map(fields.get("currIdMap")).items():
-            number, of_broker = integer_in(as_text(logical)), integer_in(as_text(physical))
-            if name and _is_number(number) and _is_number(of_broker):
+            number, physical_number = integer_in(as_text(logical)), integer_in(as_text(physical))
+            if name and _is_number(number) and _is_number(physical_number):
                 mock = _mock_broker(_scope(fields))
-                yield statement.LogicalQueue(mock, number, name, of_broker), epoch
+                yield statement.LogicalQueue(mock, number, name, physical_number), epoch
 
 
 def _numbers_of_scopes(mappings: Iterable[Fields]) -> dict[str, int]:
@@ -283,8 +283,8 @@ def _request_modes(body: Fields, _: str) -> ParsedBody:
     in it has the mode that the broker is configured with, which the body does not have.
     """
     modes = []
-    for topic, of_groups in as_map(needed(body, "messageRequestModeMap")).items():
-        for group, value in as_map(of_groups).items():
+    for topic, mode_by_group in as_map(needed(body, "messageRequestModeMap")).items():
+        for group, value in as_map(mode_by_group).items():
             mode = as_text(as_map(value).get("mode"))
             if group and topic and mode in (PULL, POP):
                 modes.append((group, statement.RequestMode(topic, mode)))

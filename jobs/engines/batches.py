@@ -95,14 +95,14 @@ def _place(path: str) -> tuple[str, str]:
 
 
 def task_numbers_step(
-    of_tasks: Sequence[Sequence[Slice]], step: SliceStep
+    slices_by_task: Sequence[Sequence[Slice]], step: SliceStep
 ) -> Callable[[Batches], Batches]:
     """Rows of the number of a task -> the pieces of its slices, which are opened here."""
 
     def opened(batches: Batches) -> Iterator[Opened]:
         for batch in batches:
             numbers: list[Any] = batch.column(0).to_pylist()
-            for slice_ in chain.from_iterable(of_tasks[number] for number in numbers):
+            for slice_ in chain.from_iterable(slices_by_task[number] for number in numbers):
                 yield slice_, None if slice_.size else pa.py_buffer(b"")
 
     def read_slices(batches: Batches) -> Batches:

@@ -80,8 +80,8 @@ def in_tasks(slices: Iterable[Slice], total_bytes: int, tasks: int) -> Iterator[
         before += slice_.size
         return min(twice_the_middle * tasks // max(1, 2 * total_bytes), tasks - 1)
 
-    for _, of_task in groupby(slices, task_of):
-        yield list(of_task)
+    for _, task_slices in groupby(slices, task_of):
+        yield list(task_slices)
 
 
 #: A slice, and its file's bytes where the engine has them.

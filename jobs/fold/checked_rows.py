@@ -82,15 +82,18 @@ class RowsAhead(NamedTuple):
     """The number of rows of the future, and the times of the first and the last of them."""
 
     rows: int
-    first: Instant
-    last: Instant
+    first_seen: Instant
+    last_seen: Instant
 
     def and_also(self, other: "RowsAhead | None") -> "RowsAhead":
         """The rows of both."""
         if other is None:
             return self
-        first, last = min(self.first, other.first), max(self.last, other.last)
-        return RowsAhead(self.rows + other.rows, first, last)
+        first_seen, last_seen = (
+            min(self.first_seen, other.first_seen),
+            max(self.last_seen, other.last_seen),
+        )
+        return RowsAhead(self.rows + other.rows, first_seen, last_seen)
 
 
 class TableReading:
@@ -166,11 +169,11 @@ class TableReading:
         if not ahead.any():
             return out
         places = pa.array(np.flatnonzero(ahead))
-        of_rows = zip(text(batch["cluster"]).take(places).to_pylist(), times[ahead], strict=True)
-        for cluster, of_cluster in grouped(of_rows).items():
-            came = RowsAhead(len(of_cluster), int(min(of_cluster)), int(max(of_cluster)))
+        ahead_rows = zip(text(batch["cluster"]).take(places).to_pylist(), times[ahead], strict=True)
+        for cluster, ahead_times in grouped(ahead_rows).items():
+            came = RowsAhead(len(ahead_times), int(min(ahead_times)), int(max(ahead_times)))
             self.ahead[cluster] = came.and_also(self.ahead.get(cluster))
-            self.rows[cluster or ""] -= len(of_cluster)
+            self.rows[cluster or ""] -= len(ahead_times)
         return np.logical_or(out, ahead)
 
     def take_refused(self) -> Rows:
@@ -241,9 +244,9 @@ def breaches(table: Table, batch: Batch) -> Iterator[Breach]:
     for column, values in _VALUES[table.name]:
         if column.name in batch:
             yield from _breaches(column.name, batch[column.name], values, column.type)
-    name, expected, of_rows = _NEVER_NULL.get(table.name, ("", "", None))
-    if of_rows is not None and name in batch and batch[name].null_count:
-        missing = pc.and_(batch[name].is_null(), of_rows(batch)).fill_null(False)
+    name, expected, ahead_rows = _NEVER_NULL.get(table.name, ("", "", None))
+    if ahead_rows is not None and name in batch and batch[name].null_count:
+        missing = pc.and_(batch[name].is_null(), ahead_rows(batch)).fill_null(False)
         if pc.any(missing).as_py():
             mask = missing.to_numpy(zero_copy_only=False)
             yield Breach(name, mask, f"{name}: expected {expected}, came null")
@@ -270,9 +273,9 @@ def _within(path: str, elements: Array, type_: Any) -> Iterator[Breach]:
     declared = _NESTED[path.rpartition(".")[2]]
     yield from _breaches(f"{path}[]", elements, declared.get("", _REQUIRED), type_)
     if pa.types.is_struct(elements.type):
-        for field_, of_field in zip(elements.type, elements.flatten(), strict=True):
-            name, of_type = f"{path}.{field_.name}", type_.field(field_.name).type
-            yield from _breaches(name, of_field, declared.get(field_.name, _ANY), of_type)
+        for field_, field_values in zip(elements.type, elements.flatten(), strict=True):
+            name, field_type = f"{path}.{field_.name}", type_.field(field_.name).type
+            yield from _breaches(name, field_values, declared.get(field_.name, _ANY), field_type)
 
 
 def _wrong_values(came: Array, values: Values) -> Array | None:

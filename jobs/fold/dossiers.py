@@ -64,7 +64,7 @@ def topics_of(records: Iterable[Record]) -> list[str]:
     """The topics to which some member of a list subscribes."""
     # Equal subscriptions are one object as a rule, and to compare them takes longer.
     distinct = {id(record[_SUBSCRIPTIONS]): record[_SUBSCRIPTIONS] for record in records}
-    every = chain.from_iterable(of_member or () for of_member in distinct.values())
+    every = chain.from_iterable(addresses or () for addresses in distinct.values())
     return sorted({topic for topic, *_ in filter(None, every)} - {None})
 
 
@@ -169,8 +169,8 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     for (cluster, topic, namesrv_addr, route_id), times in _polled(runs.routes.runs):
         if route_id not in brokers:
             continue
-        deciding_id, of_route, addresses = brokers[route_id]
-        run = RouteRun(namesrv_addr, deciding_id, of_route, *times, addresses)
+        deciding_id, deciding_brokers, addresses = brokers[route_id]
+        run = RouteRun(namesrv_addr, deciding_id, deciding_brokers, *times, addresses)
         for name in subscribed.get((cluster, topic), [group_of_nobody(topic)]):
             dossiers[cluster, name].routes.setdefault(topic, []).append(run)
     for row in runs.clients.to_pylist():
@@ -231,9 +231,9 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         dossier.consume_disabled[broker_name] = tuple(sorted(read_at))
         return
     if values["source"] == schemas.NO_OFFSETS:
-        of_broker = dossier.without_offsets.setdefault(broker_name, {})
+        where_by_time = dossier.without_offsets.setdefault(broker_name, {})
         for time in {*values["times"]} - {None}:
-            of_broker[time] = max(begins or "", of_broker.get(time) or "") or None
+            where_by_time[time] = max(begins or "", where_by_time.get(time) or "") or None
         return
     if values["source"] in OF_BROKERS:
         said = dict.fromkeys(values["times"], values["source"] == schemas.CONFIGURED)

@@ -181,9 +181,9 @@ class HeartbeatRounds:
         """The rounds of a span of a cluster: as long as all those brokers send that begin, and
         end, together, for none does so at the same moment.
         """
-        first, last, reach = whole.first_seen, whole.last_seen, self.expiry
-        begins = (s.first_seen for s in spans if 0 <= s.first_seen - first <= reach)
-        ends = (s.last_seen for s in spans if 0 <= last - s.last_seen <= reach)
+        first_seen, last_seen, reach = whole.first_seen, whole.last_seen, self.expiry
+        begins = (s.first_seen for s in spans if 0 <= s.first_seen - first_seen <= reach)
+        ends = (s.last_seen for s in spans if 0 <= last_seen - s.last_seen <= reach)
         return self._rounds_in(max(begins) + self.warm_up, min(ends))
 
     def answered(self, broker: ClusterBroker) -> list[TimeSpan]:
@@ -194,8 +194,8 @@ class HeartbeatRounds:
             for known in self.streams.get(broker, ())
         ]
 
-    def _rounds_in(self, since: Instant, until: Instant) -> TimeSpan:
-        return TimeSpan(self.after(since), until // self.length * self.length)
+    def _rounds_in(self, first_seen: Instant, last_seen: Instant) -> TimeSpan:
+        return TimeSpan(self.after(first_seen), last_seen // self.length * self.length)
 
     def after(self, time: Any) -> Any:
         """The first round that is not before a time, or of each of some times."""
@@ -248,8 +248,8 @@ def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> 
     apart = expiry_seconds * SECOND
     streams: dict[ClusterBroker, list[TimeSpan]] = {}
     for places in _equal_keys([times, *_keys(rows, BROKER)], but=1):
-        of_broker = times[places]
-        streams[broker_of(rows, int(places[0]))] = _spans(of_broker, of_broker, apart)
+        broker_times = times[places]
+        streams[broker_of(rows, int(places[0]))] = _spans(broker_times, broker_times, apart)
     measured = measured_around(int(np.median(times)) if times.size else 0)
     within = (times >= measured.first_seen) & (times <= measured.last_seen)
     recurrence = _recurrence([key[within] for key in _keys(rows, CONNECTION)], times[within], apart)
@@ -343,26 +343,26 @@ def listed(
     if "last_heartbeat_at" in rows.column_names:
         # A row of a list may say that its member was last heard long before: it is in the list
         # until the next one comes.
-        last = int64(_column(rows, "last_heartbeat_at"), NO_NUMBER)
-        heard = np.minimum(np.where(last == NO_NUMBER, times, last)[order], in_order)
-    since = rounds.after(in_order)
-    until = np.maximum(heard + rounds.expiry, in_order + rounds.warm_up)
+        last_heard = int64(_column(rows, "last_heartbeat_at"), NO_NUMBER)
+        heard = np.minimum(np.where(last_heard == NO_NUMBER, times, last_heard)[order], in_order)
+    first_seen = rounds.after(in_order)
+    last_seen = np.maximum(heard + rounds.expiry, in_order + rounds.warm_up)
     starts = segments([key[order] for key in keys], len(order))
     # Each but the last of a connection holds until the next one comes.
     following = np.append(in_order[1:], 0) - 1
     following[[*(starts[1:] - 1), *([-1] if len(order) else [])]] = _FOREVER
-    until = np.minimum(until, following)
+    last_seen = np.minimum(last_seen, following)
     if within is not None:
-        since = np.maximum(since, rounds.after(within.first_seen))
-        until = np.minimum(until, within.last_seen - 1)
-    number = np.maximum((until - since) // rounds.length + 1, 0)
-    of_row = np.repeat(np.arange(len(order)), number)
-    nth = np.arange(len(of_row)) - np.repeat(np.cumsum(number) - number, number)
-    places, at = order[of_row], since[of_row] + nth * rounds.length
+        first_seen = np.maximum(first_seen, rounds.after(within.first_seen))
+        last_seen = np.minimum(last_seen, within.last_seen - 1)
+    number = np.maximum((last_seen - first_seen) // rounds.length + 1, 0)
+    row_numbers = np.repeat(np.arange(len(order)), number)
+    nth = np.arange(len(row_numbers)) - np.repeat(np.cumsum(number) - number, number)
+    places, at = order[row_numbers], first_seen[row_numbers] + nth * rounds.length
     known = _is_known(rows, places, at, rounds)
     places, at = places[known], at[known]
-    of_lists = [key[places] for key in _keys(rows, OF_A_BROKER)]
-    by_list = np.lexsort([at, *of_lists[::-1]])
+    list_keys = [key[places] for key in _keys(rows, OF_A_BROKER)]
+    by_list = np.lexsort([at, *list_keys[::-1]])
     made = _at(rows.take(pa.array(places[by_list])), at[by_list])
     made = _with_nulls(made, "last_heartbeat_at", np.ones(made.num_rows, np.bool_))
     return pa.concat_tables([made, _without_time(heartbeats)])
@@ -426,22 +426,22 @@ def listed_in_parts(
     """The same of rows that come by groups, brokers and times, about so many at a time: of a giant
     group some rounds at a time, with the heartbeats that still count for the next ones.
     """
-    held, since = None, -_FOREVER
+    held, begins = None, -_FOREVER
     for came in _tables(batches, most):
         held = came if held is None else pa.concat_tables([held, came])
         starts = segments(_keys(held, OF_A_BROKER), held.num_rows)
         if len(starts) > 1:
             # Of the first some rounds may be there already.
-            yield listed(held.slice(0, int(starts[1])), rounds, TimeSpan(since, _FOREVER))
+            yield listed(held.slice(0, int(starts[1])), rounds, TimeSpan(begins, _FOREVER))
             yield listed(held.slice(int(starts[1]), int(starts[-1] - starts[1])), rounds)
-            held, since = held.slice(int(starts[-1])), -_FOREVER
+            held, begins = held.slice(int(starts[-1])), -_FOREVER
         if held.num_rows >= most:
             times, timed = _with_times(held)
-            until = int(times.max(initial=since))
-            yield listed(held, rounds, TimeSpan(since, until))
-            held, since = timed.filter(pa.array(times >= until - rounds.expiry)), until
+            ends = int(times.max(initial=begins))
+            yield listed(held, rounds, TimeSpan(begins, ends))
+            held, begins = timed.filter(pa.array(times >= ends - rounds.expiry)), ends
     if held is not None:
-        yield listed(held, rounds, TimeSpan(since, _FOREVER))
+        yield listed(held, rounds, TimeSpan(begins, _FOREVER))
 
 
 # ---------------------------------------------------------------- polls

@@ -152,14 +152,14 @@ class Cutting:
         facts = Facts()
         rows = TableReading(table, sources, files, self.quarantined_lines, future)
         given: set[tuple[int, str]] = set()
-        of_runs, of_records = _KINDS[table.name]
+        runs_kind, records_kind = _KINDS[table.name]
         for contents in self._contents(table, rows):
-            if of_runs is not None:
+            if runs_kind is not None:
                 for shard, runs in split(contents.runs, self._shards_of):
-                    yield from pack_rows(shard, of_runs, runs)
-            if of_records is not None:
-                yield from _contents_for(contents, self._shards_of, of_records, given)
-            facts.add(contents, of_runs, of_records)
+                    yield from pack_rows(shard, runs_kind, runs)
+            if records_kind is not None:
+                yield from _contents_for(contents, self._shards_of, records_kind, given)
+            facts.add(contents, runs_kind, records_kind)
             yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
         yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
         facts.rows.update({(table.name, cluster): n for cluster, n in rows.rows.items()})
@@ -196,8 +196,8 @@ def split(rows: Rows, shards_of: ShardsOf) -> Iterator[tuple[int, Rows]]:
     for place, subject in enumerate(subjects):
         for shard in shards(*subject):
             places[shard].append(place)
-    for shard, of_shard in places.items():
-        yield shard, rows.take(pa.array(of_shard))
+    for shard, shard_places in places.items():
+        yield shard, rows.take(pa.array(shard_places))
 
 
 def _contents_for(

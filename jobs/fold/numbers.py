@@ -239,8 +239,8 @@ def hash_lists(lists: Array, elements: Numbers | Sequence[Hashes]) -> list[Hashe
     places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
     is_null = int64(lists.is_null())
     hashes = []
-    for of_element in hash_rows([places, elements]):
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(of_element, dtype=np.uint64)])
+    for element_hashes in hash_rows([places, elements]):
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(element_hashes, dtype=np.uint64)])
         hashes.append(_mixed(sums[ends] - sums[starts] + (2 * lengths + is_null).view(np.uint64)))
     return hashes
 
@@ -250,13 +250,13 @@ def reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
     only one for all batches.
     """
     if pa.types.is_list(type_):
-        of_element = reader(type_.value_type)
-        return lambda lists: hash_lists(lists, of_element(lists.flatten()))
+        element_hashes = reader(type_.value_type)
+        return lambda lists: hash_lists(lists, element_hashes(lists.flatten()))
     if pa.types.is_struct(type_):
-        of_fields = [reader(field.type) for field in type_]
+        field_readers = [reader(field.type) for field in type_]
 
         def read_structs(structs: Array) -> Sequence[Hashes]:
-            fields = zip(of_fields, structs.flatten(), strict=True)
+            fields = zip(field_readers, structs.flatten(), strict=True)
             nulls = int64(structs.is_null())
             return hash_rows(chain([nulls], (read(field) for read, field in fields)))
 

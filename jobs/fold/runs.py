@@ -400,14 +400,14 @@ class ListedRows:
 
         A batch is some rows, and of each whether it is a record, or shows that there is none.
         """
-        of_contents = 0
+        held_contents = 0
         for part in in_parts(starmap(self._as_numbers, batches), MOST_HELD, itemgetter(0)):
             runs = self._statements.runs(statements for _, statements in part)
             yield Contents(runs, self._contents)
-            of_contents += sum(size - len(statements[0]) for size, statements in part)
-            if of_contents >= MOST_HELD:
+            held_contents += sum(size - len(statements[0]) for size, statements in part)
+            if held_contents >= MOST_HELD:
                 self._forget()
-                of_contents = 0
+                held_contents = 0
 
     def _as_numbers(
         self, batch: Batch, is_record: NDArray[np.bool_]

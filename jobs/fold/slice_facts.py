@@ -105,8 +105,8 @@ def _merged(parts: Sequence[Rows]) -> list[Rows]:
 def _each_poll(runs: Rows, names: Sequence[str]) -> Rows:
     """The columns of the runs and ``snapshot_time``, a row for each poll."""
     times = runs["times"].combine_chunks()
-    of_polls = np.repeat(np.arange(len(times)), int64(pc.list_value_length(times)))
-    rows = runs.select(names).take(pa.array(of_polls))
+    run_of_poll = np.repeat(np.arange(len(times)), int64(pc.list_value_length(times)))
+    rows = runs.select(names).take(pa.array(run_of_poll))
     return rows.append_column("snapshot_time", pc.struct_field(times.flatten(), "snapshot_time"))
 
 
@@ -219,35 +219,35 @@ class Facts:
         }
         return {(cluster, name) for cluster, names in routed.items() for name in names} - asked
 
-    def add(self, contents: Contents, of_runs: str | None, of_records: str | None) -> None:
+    def add(self, contents: Contents, runs_kind: str | None, records_kind: str | None) -> None:
         """Adds a part of a slice, by the kinds of its pieces."""
         runs = contents.runs
-        if of_runs in (LISTED, POLLS):
-            self._add_polls(contents, of_runs)
-        if of_runs == CLIENTS:
+        if runs_kind in (LISTED, POLLS):
+            self._add_polls(contents, runs_kind)
+        if runs_kind == CLIENTS:
             is_answer = pc.equal(runs["source"], schemas.RUNNING_INFO)
             self.asked.update(distinct(runs.filter(is_answer), *GROUP_KEY))
             for group, topics in dossiers.assigned_topics(runs).items():
                 self.assigned[group] |= topics
-        if of_runs in (ROUTED, ROUTE_IDS):
+        if runs_kind in (ROUTED, ROUTE_IDS):
             for cluster, address, times in _times(runs, "namesrv_addr"):
                 self.nameservers[cluster].add(address)
                 self.routes_at[cluster, address].update(times)
             for *topic, id_ in distinct(runs, "cluster", "topic", "route_id"):
                 self.route_ids[*topic].add(id_)
-        if of_runs == OFFSETS:
+        if runs_kind == OFFSETS:
             for group, topics in dossiers.offset_topics(runs).items():
                 self.offsets[group] |= topics
             for cluster, broker_name, times in _times(runs, "broker_name"):
                 self.offsets_at[cluster, broker_name].update(times)
-        if of_records is not None:
-            self._add_records(contents, of_records)
+        if records_kind is not None:
+            self._add_records(contents, records_kind)
 
     def _span(
         self, group: ClusterGroup, addresses: Iterable[str], client_ids: Iterable[str]
     ) -> None:
-        of_addresses, of_ids = self.spans.get(group, (set[str](), set[str]()))
-        both = of_addresses.union(addresses), of_ids.union(client_ids)
+        known_addresses, known_ids = self.spans.get(group, (set[str](), set[str]()))
+        both = known_addresses.union(addresses), known_ids.union(client_ids)
         self.spans[group] = {min(both[0]), max(both[0])}, {min(both[1]), max(both[1])}
 
     @property
@@ -277,20 +277,20 @@ class Facts:
             if (known := routed.get((cluster, name))) and not known & {None, id_}
         }
 
-    def _add_records(self, contents: Contents, of_records: str) -> None:
+    def _add_records(self, contents: Contents, records_kind: str) -> None:
         for *subject, id_ in distinct(
             contents.runs, *contents.runs.column_names[:2], contents.id_name
         ):
             self.given[*subject].add(id_)
         for id_, records in contents.records.items():
-            if of_records == ROUTES_BY_ID and is_whole(records):
+            if records_kind == ROUTES_BY_ID and is_whole(records):
                 self.broker_ids[id_] = dossiers.broker_ids(records)
-            if of_records == LISTS and id_ not in self.topics_of_lists:
+            if records_kind == LISTS and id_ not in self.topics_of_lists:
                 self.topics_of_lists[id_] = dossiers.topics_of(records)
 
-    def _add_polls(self, contents: Contents, of_runs: str) -> None:
+    def _add_polls(self, contents: Contents, runs_kind: str) -> None:
         runs = contents.runs
-        if of_runs == POLLS:
+        if runs_kind == POLLS:
             self.polls.add(runs)
         else:
             for cluster, name, id_ in distinct(runs, *GROUP_KEY, "list_id"):
@@ -321,8 +321,8 @@ class Facts:
             (BROKER_POLLS.name, "list_id", self.list_ids),
             (ROUTE_POLLS.name, "route_id", self.route_ids),
         ):
-            for subject, of_subject in sorted(ids.items()):
-                for id_ in sorted(of_subject - self.given.get(subject, set())):
+            for subject, subject_ids in sorted(ids.items()):
+                for id_ in sorted(subject_ids - self.given.get(subject, set())):
                     yield table, column, subject, id_
 
     def subscribers(self) -> dict[ClusterTopic, list[str]]:

@@ -52,8 +52,8 @@ class TableStep:
 
     def __call__(self, opened: Iterable[Opened]) -> Iterator[Piece]:
         """The pieces; slices of a table that follow each other are read as one."""
-        for name, of_table in groupby(opened, lambda opening: opening[0].what):
-            slices, again = tee(of_table)
+        for name, table_slices in groupby(opened, lambda opening: opening[0].what):
+            slices, again = tee(table_slices)
             files = (slice_.path if self.has_files else name for slice_, _ in again)
             table, rows = _TABLES[name], starmap(self._rows, slices)
             yield from self.cutting.pieces(table, rows, files, self._future_of(table))

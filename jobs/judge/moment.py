@@ -94,7 +94,7 @@ class Moment:
             report.client_id: [MessageQueue(topic, *queue) for queue in report.queues]
             for report in self.held
         }
-        listed = [of_list.members for of_list in self.state.client_lists]
+        listed = [client_list.members for client_list in self.state.client_lists]
         is_one_each = all(len({m.client_id for m in members}) == len(members) for members in listed)
         ids = {member.client_id for member in self.state.members}
         is_whole = len(self.held) == len(reported) and reported.keys() == ids and is_one_each
@@ -133,14 +133,16 @@ def find_moments(
             f"no member of {group} subscribes to the topic {topic!r}: {near_names(topic, topics)}"
         )
     times = sorted({time for run in dossier.polls for time in run.times})
-    until = times[-1] if at is None else at
-    early = [time for time in times if time <= until]
+    latest = times[-1] if at is None else at
+    early = [time for time in times if time <= latest]
     if not early:
         template = (
-            "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
-            "{last:iso}"
+            "{group} has no snapshot up to {came:iso}: its snapshots go from {first_seen:iso} to "
+            "{last_seen:iso}"
         )
-        raise InputError(Text(template, group=group, came=until, first=times[0], last=times[-1]))
+        raise InputError(
+            Text(template, group=group, came=latest, first_seen=times[0], last_seen=times[-1])
+        )
     snapshot_time = early[-1]
     evaluated: dict[str, Verdict] = {}
     for some in at_once(seen_states(found.distinct().values(), members)):
@@ -187,20 +189,23 @@ def _computed(verdict: Verdict) -> frozenset[tuple[str, QueueKey]] | None:
     return wrong if verdict.verdict.shows_owners else None
 
 
-def _counts_from(case: Case, period: Period, until: Instant) -> Instant:
+def _counts_from(case: Case, period: Period, snapshot_time: Instant) -> Instant:
     """The time since when a report is of a process that is there: a period, or, where no list
     decides who has what, the time in which the group has these members.
     """
     if case.evaluated[period.situation.situation_id].verdict.coverage not in SHOWN_BY_HOLDINGS:
         return period.first_seen
-    changes = (member.since for member in case.members_in_time if member.since <= until)
+    changes = (
+        member.first_seen for member in case.members_in_time if member.first_seen <= snapshot_time
+    )
     return max(changes, default=period.first_seen)
 
 
 def _last_reports(
-    dossier: Dossier, topic: str, since: Instant, until: Instant
+    dossier: Dossier, topic: str, first_seen: Instant, last_seen: Instant
 ) -> tuple[LastReport, ...]:
-    """The last running info with queues of each process, of those from ``since`` to ``until``.
+    """The last running info with queues of each process, of those from ``first_seen``
+    to ``last_seen``.
 
     A report from before the situation began may be that of a process that is gone.
     """
@@ -209,7 +214,7 @@ def _last_reports(
         for run in dossier.clients
         if run.source == RUNNING_INFO and run.error_code is None and run.queues is not None
         for said_at, _ in run.times
-        if said_at is not None and since <= said_at <= until
+        if said_at is not None and first_seen <= said_at <= last_seen
     ]
     in_time = sorted(reported, key=itemgetter(0))
     last = {(run.client_id, run.start_timestamp or 0): (said_at, run) for said_at, run in in_time}
@@ -220,19 +225,19 @@ def _last_reports(
 
 
 def _backlog(
-    dossier: Dossier, topic: str, until: Instant, orphans: Iterable[Row]
+    dossier: Dossier, topic: str, snapshot_time: Instant, orphans: Iterable[Row]
 ) -> tuple[dict[MessageQueue, int] | None, frozenset[MessageQueue], Instant | None]:
     """The waiting messages of each queue at its last poll by then, where these wait still; the
     queues of them of which more may have come; and the last of these polls.
     """
-    since = {(row["broker_name"], row["queue_id"]): row["first_seen"] for row in orphans}
+    first_seen = {(row["broker_name"], row["queue_id"]): row["first_seen"] for row in orphans}
     backlog, old, polled = {}, set(), []
     for offsets in dossier.offsets.get(topic, ()):
-        if (place := last_up_to(offsets, until)) < 0:
+        if (place := last_up_to(offsets, snapshot_time)) < 0:
             continue
-        is_known = shows_what_waits(offsets, until)
-        orphaned_since = since.get((offsets.broker_name, offsets.queue_id))
-        if is_known or still_waits(offsets, until, orphaned_since):
+        is_known = shows_what_waits(offsets, snapshot_time)
+        orphaned_since = first_seen.get((offsets.broker_name, offsets.queue_id))
+        if is_known or still_waits(offsets, snapshot_time, orphaned_since):
             queue = MessageQueue(topic, offsets.broker_name, offsets.queue_id)
             backlog[queue] = int(offsets.waiting[place])
             polled.append(int(offsets.times[place]))

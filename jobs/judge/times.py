@@ -195,13 +195,13 @@ def episodes_of(
 
     See ``join_episodes`` and ``extent_of``.
     """
-    of_keys = grouped(
-        (key, (run, seen)) for run, of_run in zip(runs, shown, strict=True) for key, seen in of_run
+    by_key = grouped(
+        (key, (run, seen)) for run, found in zip(runs, shown, strict=True) for key, seen in found
     )
     counted = runs[-1].after if runs else 0
-    for key, of_key in of_keys.items():
-        sightings = iter(of_key)
-        for joined in join_episodes([run for run, _ in of_key], counted):
+    for key, pairs in by_key.items():
+        sightings = iter(pairs)
+        for joined in join_episodes([run for run, _ in pairs], counted):
             extent = extent_of(joined, counted, persistence_seconds)
             yield Episode(key, extent, list(islice(sightings, len(joined))))
 
@@ -227,15 +227,15 @@ def runs_of(parts: Sequence[Portion]) -> list[Portion]:
     if not parts:
         return []
     times = [(part.first_seen, part.last_seen, part.snapshots - 1) for part in parts]
-    first, last, gaps = np.array(times, np.int64).reshape(-1, 3).T
-    within = np.repeat((last - first) // np.maximum(gaps, 1), gaps)
-    gap = usual_gap_but_for_one(np.append(within, first[1:] - last[:-1]))
+    first_seen, last_seen, gaps = np.array(times, np.int64).reshape(-1, 3).T
+    within = np.repeat((last_seen - first_seen) // np.maximum(gaps, 1), gaps)
+    gap = usual_gap_but_for_one(np.append(within, first_seen[1:] - last_seen[:-1]))
     runs: list[Portion] = []
     counted = 0
     for part, following in zip_longest(parts, parts[1:]):
-        end = following.first_seen if following else part.last_seen + gap
+        ends = following.first_seen if following else part.last_seen + gap
         after = counted + part.snapshots * part.counts
-        covers = min(end - part.first_seen, part.snapshots * gap)
+        covers = min(ends - part.first_seen, part.snapshots * gap)
         runs.append(part._replace(before=counted, after=after, covers=covers))
         counted = after
     return runs
@@ -391,10 +391,10 @@ def reach(snapshots: Sequence[Instant]) -> Instant:
     """
     begins = watches(snapshots)
     parts = [Portion(at, at, 1, watch=bisect_right(begins, at)) for at in snapshots]
-    of_watches = grouped((run.watch, run) for run in runs_of(parts)).values()
+    runs_by_watch = grouped((run.watch, run) for run in runs_of(parts)).values()
     reached = (
         min(runs[-1].last_seen - runs[0].first_seen, sum(run.covers for run in runs))
-        for runs in of_watches
+        for runs in runs_by_watch
     )
     return max(reached, default=0)
 

@@ -183,15 +183,15 @@ def without_failures(
     Raises AllGroupsFailedError where no group is left, of all that brokers were asked about: then
     nothing is published.
     """
-    of_shards: list[list[Failure]] = []
-    yield from _others(pieces, FAILED, of_shards)
-    failures = sorted(chain.from_iterable(of_shards), reverse=True)
+    by_shard: list[list[Failure]] = []
+    yield from _others(pieces, FAILED, by_shard)
+    failures = sorted(chain.from_iterable(by_shard), reverse=True)
     if failures and {failure[:2] for failure in failures}.issuperset(groups):
-        of_one = failures[0]
+        worst = failures[0]
         raise AllGroupsFailedError(
-            f"the audit failed on every group, as on {visible(of_one.consumer_group)}: "
-            f"{of_one.sentence}"
-        ) from StackError(of_one.stack)
+            f"the audit failed on every group, as on {visible(worst.consumer_group)}: "
+            f"{worst.sentence}"
+        ) from StackError(worst.stack)
     for failure in failures[:_MOST_REPORTED]:
         # Without a stack it is the input's: no defect to report.
         _LOGGER.warning(
@@ -206,12 +206,12 @@ def without_failures(
 
 def without_events(pieces: Iterable[Piece], expiry_seconds: int) -> Iterator[Piece]:
     """The other pieces; at last InputError where a cluster's heartbeats are events."""
-    of_shards: list[TimesShown] = []
-    yield from _others(pieces, TIMES, of_shards)
-    shown = chain.from_iterable(times.elements() for times in of_shards)
-    for cluster, of_groups in sorted(grouped(shown).items()):
-        periods = [group_times.period for group_times in of_groups if group_times.are_events]
-        if 2 * len(periods) > len(of_groups):
+    by_shard: list[TimesShown] = []
+    yield from _others(pieces, TIMES, by_shard)
+    shown = chain.from_iterable(times.elements() for times in by_shard)
+    for cluster, cluster_times in sorted(grouped(shown).items()):
+        periods = [group_times.period for group_times in cluster_times if group_times.are_events]
+        if 2 * len(periods) > len(cluster_times):
             raise _refusal(cluster, round(float(np.median(periods)) / SECOND), expiry_seconds)
 
 

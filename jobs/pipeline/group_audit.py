@@ -92,11 +92,11 @@ def earlier_pieces(
     shards: int,
 ) -> Iterator[Piece]:
     """Pieces of what was open in the run before, and what was over, by group, for its shard."""
-    of_shards = grouped(
+    groups_by_shard = grouped(
         (shard_of(group[1], shards), (group, earlier.get(group, ()), ended.get(group, {})))
         for group in earlier.keys() | ended.keys()
     )
-    return (pack_value(shard, EARLIER, groups) for shard, groups in of_shards.items())
+    return (pack_value(shard, EARLIER, groups) for shard, groups in groups_by_shard.items())
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,16 @@ class GroupAudit:
             for dossier in found
             if dossier.cluster not in self.terms.lost_clusters
         }
-        for of_shard in all_values(pieces, EARLIER):
-            for group, earlier, ended in of_shard:
+        for shard_groups in all_values(pieces, EARLIER):
+            for group, earlier, ended in shard_groups:
                 if earlier:
                     dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
                 if group in dossiers:
                     dossiers[group].ended = ended
-        for of_name in grouped(
+        for same_name in grouped(
             (dossier.consumer_group, dossier) for dossier in dossiers.values()
         ).values():
-            several = of_name if len(of_name) > 1 else []
+            several = same_name if len(same_name) > 1 else []
             online = [dossier for dossier in several if not dossier.is_offline]
             for dossier in several:
                 # Groups of one name at different nameservers have nothing to do with each other.
@@ -180,12 +180,12 @@ class GroupAudit:
 
         Where the row has a strategy, all members use it.
         """
-        of_row = SituationRow._make(row)
+        situation = SituationRow._make(row)
         rules = self.rules
         try:
-            seen, rules = from_row(of_row), rules_of(of_row, self.rules)
+            seen, rules = from_row(situation), rules_of(situation, self.rules)
         except Exception as error:
-            seen = SeenState.failed(of_row[:4], error)
+            seen = SeenState.failed(situation[:4], error)
         verdict, allocations = evaluate_one(seen, rules)
         return shares_of(allocations), pack_value(0, "", verdict).data
 
@@ -245,14 +245,14 @@ class GroupAudit:
             # The last thing that is done: until here the order of the true ids counts.
             (name, mask(row))
             for _, tables in groups
-            for name, of_table in tables.items()
-            for row in of_table
+            for name, table_rows in tables.items()
+            for row in table_rows
         )
         try:
             return [
-                (name, to_table(_TABLES[name], of_table))
+                (name, to_table(_TABLES[name], table_rows))
                 for some in in_parts(rows, _ROWS_AT_ONCE)
-                for name, of_table in grouped(some).items()
+                for name, table_rows in grouped(some).items()
             ]
         except Exception as error:
             (dossier, _), *others = groups

@@ -125,14 +125,14 @@ def check_quarantine(
     allowed = settings.allowed_quarantine_share
     if lost := too_much(counts, allowed):
         kinds = ", ".join(filter(None, lost.kinds))
-        of_kinds = f"most lines of {kinds}, " if kinds else ""
+        most_lines = f"most lines of {kinds}, " if kinds else ""
         where, remedy = _commonest(refused)
         size = counts.bytes.total()
         in_bytes = f" {counts.refused_bytes:,} of {size:,} bytes," if size else ""
         raise QuarantineError(
             f"{where}{counts.refused:,} of {counts.lines.total():,} lines,{in_bytes} were not "
             f"understood ({lost.share:.1%}; {allowed:.1%} is allowed), "
-            f"{of_kinds}see {place}: {remedy}, and run again"
+            f"{most_lines}see {place}: {remedy}, and run again"
         )
 
 
@@ -237,10 +237,10 @@ class ReadDumps:
         """The pieces of the refused lines."""
         # The reader of a range counts from its beginning: the lines of its file before each slice.
         before: dict[int, int] = {}
-        of_files: Counter[str] = Counter()
+        lines_by_file: Counter[str] = Counter()
         for slice_ in self.slices:
-            before[slice_.number] = of_files[slice_.path]
-            of_files[slice_.path] += self.counts.lines[slice_.number]
+            before[slice_.number] = lines_by_file[slice_.path]
+            lines_by_file[slice_.path] += self.counts.lines[slice_.number]
         for piece in self.engine.collect(self.pieces.only(QUARANTINE.name)):
             number, rows = unpack_value(piece.data)
             for row in rows:

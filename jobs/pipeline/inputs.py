@@ -114,7 +114,7 @@ class Inputs:
         """The distinct values of these columns in the rows of what brokers were asked."""
         tables = (schemas.HEARTBEATS, schemas.BROKER_POLLS)
         batches = chain(*(checked_rows(self.snapshots, table, columns) for table in tables))
-        return {of_row for rows in batches for of_row in distinct(rows, *columns)}
+        return {distinct_row for rows in batches for distinct_row in distinct(rows, *columns)}
 
     def cutting(self) -> Cutting:
         """The way in which the tables become pieces, of one shard."""
@@ -146,20 +146,20 @@ class Inputs:
     def count(self, window: Window) -> dict[str, int]:
         """The rows of each table in the window."""
         # A route that was polled shortly before the window still holds when it begins.
-        of_routes = window.earlier(self.settings.route_max_age_seconds)
+        route_window = window.earlier(self.settings.route_max_age_seconds)
         windows = {
             schemas.HEARTBEATS: window,
             schemas.BROKER_POLLS: window,
-            schemas.TOPIC_ROUTES: of_routes,
+            schemas.TOPIC_ROUTES: route_window,
         }
         rows = dict.fromkeys((table.name for table in windows), 0)
-        for table, of_table in windows.items():
+        for table, table_window in windows.items():
             # Without a time the contract's check reports what is missing.
             if (
                 self.snapshots.has(table.name)
                 and "snapshot_time" in (columns := self.snapshots.schema(table.name)).names
             ):
-                where = of_table.filter_of(table, columns)
+                where = table_window.filter_of(table, columns)
                 rows[table.name] = self.snapshots.count(table.name, where)
         return rows
 
@@ -196,8 +196,8 @@ def window_of_last(last: PublishedRun | None, window: Window) -> Window:
 def packed_clusters(clusters: ClusterRounds) -> dict[str, Any]:
     """The clusters of broker names that are in several, as the summary of an ingest has them."""
     rows = [
-        [*of_name, sorted({*chain(*rounds.values())}), min(rounds), max(rounds)]
-        for of_name, rounds in sorted(clusters.items())
+        [*several, sorted({*chain(*rounds.values())}), min(rounds), max(rounds)]
+        for several, rounds in sorted(clusters.items())
     ]
     return {_CLUSTERS: rows} if rows else {}
 
@@ -211,8 +211,8 @@ def terms_of(
     summary of the ingest of what is judged.
     """
     clusters_of_names = {
-        (cluster, name): ClustersOfName(*of_name)
-        for cluster, name, *of_name in (ingested or {}).get(_CLUSTERS, ())
+        (cluster, name): ClustersOfName(*several)
+        for cluster, name, *several in (ingested or {}).get(_CLUSTERS, ())
     }
     return Terms(
         persistence_seconds=settings.persistence_seconds,

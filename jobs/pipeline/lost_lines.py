@@ -81,8 +81,8 @@ def losses(
         for name, numbers in by_file.items()
         for gap in _file_gaps(name, numbers, counts, allowed)
     ]
-    of_senders, named = refused_lines(files, counts, understood)
-    found += [*of_senders, *failed_answers(counts)]
+    lines_of_senders, named = refused_lines(files, counts, understood)
+    found += [*lines_of_senders, *failed_answers(counts)]
     if named < counts.refused and too_much(counts, allowed):
         text = Text(
             "{refused:,} of {lines:,} lines, {lost:,} of {bytes:,} bytes of all dumps, were not "
@@ -109,7 +109,7 @@ def losses(
 
 def _file_gaps(name: str, numbers: Sequence[int], counts: Counts, allowed: float) -> Iterator[Gap]:
     """The gaps of a file, over all its slices."""
-    lines, size = (sum(of_slice[n] for n in numbers) for of_slice in (counts.lines, counts.bytes))
+    lines, size = (sum(by_slice[n] for n in numbers) for by_slice in (counts.lines, counts.bytes))
     damage = Damage()
     for number in numbers:
         damage.add(counts.damage.get(number, Damage()))
@@ -185,7 +185,7 @@ class _Refused(NamedTuple):
 
     file: str
     sender: counting.LineSender
-    of_sender: counting.RefusedLines
+    refused: counting.RefusedLines
 
 
 class _Part(NamedTuple):
@@ -217,16 +217,16 @@ def refused_lines(
     ``files``: by the number of each slice. ``understood``: the lines of each sender that were.
     """
     refused = [
-        _Refused(files[number], sender, of_sender)
+        _Refused(files[number], sender, refused_there)
         for number, by_sender in sorted(counts.refused_by.items())
-        for sender, of_sender in by_sender.items()
+        for sender, refused_there in by_sender.items()
     ]
     parts = grouped((part, lost) for lost in refused for part in _parts(lost.sender, lost.file))
     lines = _understood(parts, files, counts, understood)
     named: set[int] = set()
     found = []
     for part in _widest(parts, lines, named):
-        number = sum(lost.of_sender.lines for lost in parts[part])
+        number = sum(lost.refused.lines for lost in parts[part])
         text = agreeing(
             number,
             "{part}: {refused:,} of {lines:,} lines [was|were] not understood; the first: "
@@ -234,10 +234,10 @@ def refused_lines(
             part=part.text,
             refused=number,
             lines=number + lines[part],
-            reason=parts[part][0].of_sender.reason,
+            reason=parts[part][0].refused.reason,
         )
         found.append(Gap(gaps.LINES_REFUSED, text))
-    return found, sum(lost.of_sender.lines for lost in refused if id(lost) in named)
+    return found, sum(lost.refused.lines for lost in refused if id(lost) in named)
 
 
 def failed_answers(counts: Counts) -> Iterator[Gap]:
@@ -311,7 +311,7 @@ def _widest(
     """
 
     def left_of(part: _Part) -> tuple[int, bool]:
-        left = [lost.of_sender for lost in parts[part] if id(lost) not in named]
+        left = [lost.refused for lost in parts[part] if id(lost) not in named]
         return -sum(lost.lines for lost in left), any(lost.lines > lost.polls for lost in left)
 
     order = [(left_of(part)[0], place, part) for place, part in enumerate(parts)]

@@ -103,15 +103,15 @@ def moments_of_dumps(
 
 
 def _never_asked(
-    of_group: FoldResult, brokers: Callable[[], Iterable[tuple[str, str]]]
+    folded: FoldResult, brokers: Callable[[], Iterable[tuple[str, str]]]
 ) -> frozenset[tuple[str, str]]:
     """``FoldResult.never_asked`` where one group alone was folded; ``brokers``: gives cluster and
     name of those that were asked about any.
     """
-    if not of_group.never_asked:
+    if not folded.never_asked:
         return frozenset()
     asked = {cluster: set(names) for cluster, names in grouped(brokers()).items()}
-    return frozenset(replace(of_group.facts, brokers=asked).never_asked())
+    return frozenset(replace(folded.facts, brokers=asked).never_asked())
 
 
 def moments_of_tables(
@@ -365,7 +365,7 @@ def _problem(place: Place, rows: _TopicRows) -> Problem | None:
 
     When a problem of before was last seen is said of the night alone.
     """
-    copies = {name: [dict(row) for row in of_table] for name, of_table in rows.items()}
+    copies = {name: [dict(row) for row in table_rows] for name, table_rows in rows.items()}
     names = dict(zip(PLACE, place, strict=True))
     made = to_table(PROBLEMS, problems_of(names, copies, {}))
     tables = Tables(lambda name: ds.dataset(made) if name == PROBLEMS.name else None)

@@ -123,8 +123,8 @@ class JudgedPlaces:
     def of(cls, tables: Tables, places: Collection[Place]) -> "JudgedPlaces":
         """Reads them."""
         health = by_place(tables, "group_health", _HEALTH, places)
-        of_place = {place: with_texts(rows[0]) for place, rows in health.items()}
-        return cls(list(read_rows(tables, places)), of_place)
+        health_by_place = {place: with_texts(rows[0]) for place, rows in health.items()}
+        return cls(list(read_rows(tables, places)), health_by_place)
 
     @cached_property
     def lasting(self) -> frozenset[str]:
@@ -182,9 +182,9 @@ class Comparison:
         self, finding: FindingRow, rows: Sequence[FindingRow], dossier: Dossier
     ) -> Iterator[Lack]:
         for gap in self.gaps:
-            of_cluster = gap.text.values.get("cluster") in (None, finding.place.cluster)
-            of_group = gap.text.values.get("group") in (None, finding.place.consumer_group)
-            if of_cluster and of_group and gap.kind not in OF_ROUNDS:
+            is_of_cluster = gap.text.values.get("cluster") in (None, finding.place.cluster)
+            is_of_group = gap.text.values.get("group") in (None, finding.place.consumer_group)
+            if is_of_cluster and is_of_group and gap.kind not in OF_ROUNDS:
                 until = gap.text.values.get("until")
                 yield Lack(gap.text, until.values["at"] if isinstance(until, Text) else None)
         health = self.after.health.get(finding.place, {})
@@ -271,9 +271,9 @@ class Comparison:
             and row.finding_id not in self.before.lasting
         ]
         for rows, lasts in ((counted, True), (begun, False)):
-            for kind, of_kind in grouped((row.kind, row) for row in rows).items():
-                first = min(row.first_seen for row in of_kind)
-                words = kind_in_words(kind, (row.queue for row in of_kind))
+            for kind, rows_of_kind in grouped((row.kind, row) for row in rows).items():
+                first = min(row.first_seen for row in rows_of_kind)
+                words = kind_in_words(kind, (row.queue for row in rows_of_kind))
                 yield OtherFault(words, first, lasts)
 
 
@@ -287,8 +287,8 @@ def _witnesses(
 ) -> Iterator[tuple[str, Sequence[Instant]]]:
     """The snapshots of each broker's lists, and of the offsets where these decide."""
     runs = (poll for poll in dossier.polls if _is_list(dossier, poll.answer))
-    for broker, of_broker in grouped((run.broker, run) for run in runs).items():
-        yield named_broker(*broker), sorted({time for poll in of_broker for time in poll.times})
+    for broker, broker_runs in grouped((run.broker, run) for run in runs).items():
+        yield named_broker(*broker), sorted({time for poll in broker_runs for time in poll.times})
     if offsets:
         yield "offsets", sorted({time for offset in offsets for time in offset.times})
 
@@ -307,5 +307,5 @@ def _routed(dossier: Dossier, topic: str) -> set[tuple[str, int]]:
     runs = grouped(
         (route_run.namesrv_addr, route_run) for route_run in dossier.routes.get(topic, ())
     )
-    last = (max(of_one, key=lambda run: run.times[-1]) for of_one in runs.values())
+    last = (max(runs_of_one, key=lambda run: run.times[-1]) for runs_of_one in runs.values())
     return {queue for run in last for queue in queues_of(readable(run.brokers))}

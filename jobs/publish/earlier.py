@@ -79,8 +79,8 @@ def open_findings(
     if left:
         ids, topics = {row["finding_id"] for row in left}, {*map(place_of, left)}
         before = open_findings(history, history.before(previous.date), nights - 1)
-        for group, of_group in before.items():
-            for earlier in of_group:
+        for group, group_findings in before.items():
+            for earlier in group_findings:
                 is_fault = earlier.kind not in QUEUE_FINDINGS.values()
                 if earlier.finding_id in ids or (is_fault and (*group, earlier.topic) in topics):
                     rows.setdefault((earlier.finding_id, earlier.kind), (group, earlier))
@@ -118,10 +118,10 @@ def _lasting(history: ReportHistory, previous: PublishedRun) -> _EarlierRows:
     rows: _EarlierRows = {}
     for name in GRADED_TABLES:
         for row in history.rows(previous, name, _OPEN):
-            of_fault = {"kind": row.get("fault"), "broker_name": "", "queue_id": -1}
-            of_table = of_fault if name == GROUP_FAULTS.name else {"kind": QUEUE_FINDINGS[name]}
+            place = {"kind": row.get("fault"), "broker_name": "", "queue_id": -1}
+            where = place if name == GROUP_FAULTS.name else {"kind": QUEUE_FINDINGS[name]}
             # A stall and a fault have no causes.
-            values = {**row, "causes": tuple(row.get("causes") or ()), **of_table}
+            values = {**row, "causes": tuple(row.get("causes") or ()), **where}
             finding = EarlierFinding(**{field: values[field] for field in EarlierFinding._fields})
             key = (finding.finding_id, finding.kind)
             if key not in rows or rows[key][1].last_seen < finding.last_seen:
@@ -179,8 +179,8 @@ def gone(
         yield Gap(CLUSTER_GONE, Text("cluster {cluster} is no longer in any dump", cluster=cluster))
     for cluster in sorted(clusters & there):
         (old_brokers, old_nameservers), (new_brokers, new_nameservers) = (
-            [set(of_run.get(kind, {}).get(cluster, ())) for kind in (BROKERS, NAMESERVERS)]
-            for of_run in (before, asked)
+            [set(run_witnesses.get(kind, {}).get(cluster, ())) for kind in (BROKERS, NAMESERVERS)]
+            for run_witnesses in (before, asked)
         )
         groups, brokers = lost.get(cluster, []), sorted(old_brokers - new_brokers)
         nameservers = sorted(old_nameservers - new_nameservers)

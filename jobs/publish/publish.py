@@ -129,10 +129,10 @@ def publish(
                 (schemas.VERDICT, [verdict.row()]),
                 (schemas.GAPS, verdict.rows_of_gaps()),
             ):
-                of_table = [{**row, TEXTS: texts_of(row)} for row in rows]
-                made_of = pa.Table.from_pylist(of_table, schema=table.schema)
-                of_verdict = pack_rows(FOR_ALL, table.name, made_of)
-                counts |= write_tables(of_verdict, [table], place_of)
+                table_rows = [{**row, TEXTS: texts_of(row)} for row in rows]
+                made_of = pa.Table.from_pylist(table_rows, schema=table.schema)
+                verdict_pieces = pack_rows(FOR_ALL, table.name, made_of)
+                counts |= write_tables(verdict_pieces, [table], place_of)
             step.rows = sum(counts.values())
         with progress.step("check of the reports"):
             files = {
@@ -150,8 +150,8 @@ def publish(
             "window": {
                 "since": task.window.since and iso(task.window.since),
                 "until": task.window.until and iso(task.window.until),
-                "first_snapshot": iso(scope.first),
-                "last_snapshot": iso(scope.last),
+                "first_snapshot": iso(scope.first_seen),
+                "last_snapshot": iso(scope.last_seen),
             },
             "rows": counts,
             "findings": tally.findings(),
@@ -172,7 +172,7 @@ def publish(
             **packed(gaps),
             "slow_rounds": slow,
             "witnesses": witnesses_of(scope.witnesses, masking),
-            "brokers": broker_addresses(scope.polls, scope.last, masking),
+            "brokers": broker_addresses(scope.polls, scope.last_seen, masking),
             "versions": dict(made.versions),
             "settings": task.settings.fingerprint(),
             "settings_set": masking.mask_all(task.settings.overrides()),
@@ -196,10 +196,10 @@ def _gaps(
     """Gaps of the input, in dumps, refused rows, rows of the future, rounds and polls, and against
     the run before. What a run has written is masked already.
     """
-    persistence_seconds, until = task.settings.persistence_seconds, task.window.until
+    persistence_seconds, ends = task.settings.persistence_seconds, task.window.until
     # A window of which a part has not been yet ends with the beginning of the run.
-    until = until and min(until, task.run.started_at)
-    window = [None if time is None else to_instant(time) for time in (task.window.since, until)]
+    ends = ends and min(ends, task.run.started_at)
+    window = [None if time is None else to_instant(time) for time in (task.window.since, ends)]
     found = [
         *made.gaps,
         *left_out(ingested, scope.rounds, persistence_seconds),
@@ -239,19 +239,19 @@ def broker_addresses(
     Brokers whose address is in no poll of the last ten minutes are left out, and of very many the
     last by name.
     """
-    since = to_instant(last_snapshot) - _RECENT
+    earliest = to_instant(last_snapshot) - _RECENT
     asked = polls.rows(["cluster", "broker_name", "broker_id", "broker_addr"])
     # The smallest id is the master; of an address that changed the later counts.
     asked_last = sorted(
         (-broker_id, time, cluster, broker_name, address)
         for (cluster, broker_name, broker_id, address), time in asked
-        if address and time >= since
+        if address and time >= earliest
     )
     found = {(cluster, name): address for *_, cluster, name, address in asked_last}
     addresses: dict[str, dict[str, str]] = {}
     for (cluster, broker_name), address in sorted(found.items())[:_MOST_BROKERS]:
-        of_cluster = addresses.setdefault(masking.mask(cluster), {})
-        of_cluster[masking.mask(broker_name)] = masking.mask(address)
+        cluster_addresses = addresses.setdefault(masking.mask(cluster), {})
+        cluster_addresses[masking.mask(broker_name)] = masking.mask(address)
     return addresses
 
 

@@ -62,14 +62,15 @@ class Task:
 class Scope:
     """The scope of a run: what it covers, under which date, and what was published before.
 
-    ``first``, ``last``: snapshots of the groups in the window; ``rounds``: by cluster all of them.
+    ``first_seen``, ``last_seen``: snapshots of the groups in the window; ``rounds``: by cluster all
+    of them.
     ``witnesses``: who was asked. ``given``: when nameservers gave routes, brokers offsets.
     ``polls``: when each broker was asked about members.
     ``known_issues``: those that are in force on the date.
     """
 
-    first: datetime
-    last: datetime
+    first_seen: datetime
+    last_seen: datetime
     rounds: Mapping[str, Collection[Instant]]
     witnesses: Witnesses
     given: Mapping[str, AnswerTimes]
@@ -104,11 +105,21 @@ class Scope:
                 "asks brokers for them",
                 "; audit --dry-run shows the window, the rows of the tables and their times",
             )
-        first, last = to_datetime(min(times)), to_datetime(max(times))
-        published = task.window.last_date or last.date().isoformat()
+        first_seen, last_seen = to_datetime(min(times)), to_datetime(max(times))
+        published = task.window.last_date or last_seen.date().isoformat()
         previous = task.history.before(published)
         known_issues = task.known_issues.in_force(date.fromisoformat(published))
-        return cls(first, last, rounds, witnesses, given, polls, published, previous, known_issues)
+        return cls(
+            first_seen,
+            last_seen,
+            rounds,
+            witnesses,
+            given,
+            polls,
+            published,
+            previous,
+            known_issues,
+        )
 
 
 @dataclass(frozen=True)

@@ -202,11 +202,11 @@ def draw_timeline(
         height=bottom + 24,
         title=Text("Who consumed which queue, and when"),
         description=Text(
-            "{queues} from {start} to {end} {zone}, {owners}; {marked}. "
+            "{queues} from {begins} to {ends} {zone}, {owners}; {marked}. "
             "The table of findings says the same in words.",
             queues=count(len(timeline.lanes), "queue"),
-            start=clock(begins, begins, ends),
-            end=clock(ends, begins, ends),
+            begins=clock(begins, begins, ends),
+            ends=clock(ends, begins, ends),
             zone=Text("{at:offset}", at=ends),
             owners=count(len(timeline.client_ids), "owner"),
             marked=with_commas(marked) or Text("nothing marked"),
@@ -261,20 +261,20 @@ def _numbers(takers: Sequence[pictures.Taker], numbers: Mapping[str, int]) -> st
     return ("/" if at_times else "+").join(f"{number}{times}" for number, times in named)
 
 
-def ticks_between(start: datetime, end: datetime, most: int) -> list[datetime]:
+def ticks_between(begins: datetime, ends: datetime, most: int) -> list[datetime]:
     """Round times, with at most so many steps between them."""
-    span = (end - start).total_seconds()
+    span = (ends - begins).total_seconds()
     steps = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
     days = 86_400 * max(-(-span // (86_400 * most)), 1)
     step = next((s for s in steps if span / s <= most), days)
-    first = -(-start.timestamp() // step) * step
+    first = -(-begins.timestamp() // step) * step
     times = (datetime.fromtimestamp(first + n * step, UTC) for n in range(most + 2))
-    return [time for time in times if time <= end]
+    return [time for time in times if time <= ends]
 
 
-def clock(time: datetime, start: datetime, end: datetime) -> Text:
+def clock(time: datetime, begins: datetime, ends: datetime) -> Text:
     """A time of a picture with these ends."""
-    hours = (end - start) / timedelta(hours=1)
+    hours = (ends - begins) / timedelta(hours=1)
     template = "{at:month_minute}" if hours > 24 else "{at:minute}" if hours > 1 else "{at:clock}"
     return Text(template, at=time)
 

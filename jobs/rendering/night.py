@@ -65,7 +65,7 @@ class NightPicture(NamedTuple):
             return Text("{what} (at {at:minute})", what=what, at=time) if timed else what
 
         lasting = (self.topics[severity] for severity in _LASTING)
-        wrong = [sum(of_step) for of_step in zip(*lasting, strict=True)]
+        wrong = [sum(numbers) for numbers in zip(*lasting, strict=True)]
         parts = []
         if most := max(wrong):
             what = Text("lasting faults in up to {topics} at once", topics=count(most, "topic"))
@@ -88,10 +88,10 @@ def read_night(
 ) -> NightPicture | None:
     """The values of a run; None where nothing was found or happened, or in no time."""
     window = summary["window"]
-    first, last = window.get("first_snapshot"), window.get("last_snapshot")
-    if not first or first == last:
+    first_seen, last_seen = window.get("first_snapshot"), window.get("last_snapshot")
+    if not first_seen or first_seen == last_seen:
         return None
-    begins, ends = datetime.fromisoformat(first), datetime.fromisoformat(last)
+    begins, ends = datetime.fromisoformat(first_seen), datetime.fromisoformat(last_seen)
     topics = _topics(tables, begins, ends)
     if not events and not any(map(any, topics.values())):
         return None

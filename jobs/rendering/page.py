@@ -197,11 +197,11 @@ def _when(language: Language, t: Translate) -> Callable[..., Markup]:
         return Markup('<time datetime="{}">{}</time>').format(machine, text)
 
     def when(
-        first: datetime, last: datetime, share: float | None = None, *, zone: str = ""
+        first_seen: datetime, last_seen: datetime, share: float | None = None, *, zone: str = ""
     ) -> Markup:
-        time = element(first, day_and_time(first))
-        if last != first:
-            until = element(last, ends_at(first, last, language.zone))
+        time = element(first_seen, day_and_time(first_seen))
+        if last_seen != first_seen:
+            until = element(last_seen, ends_at(first_seen, last_seen, language.zone))
             time = t("{since} to {until}", since=time, until=until)
         whole = Markup('<span class="when">{}{}</span>').format(time, zone)
         gaps = share_in_words(share)
@@ -213,11 +213,13 @@ def _when(language: Language, t: Translate) -> Callable[..., Markup]:
 def _span(language: Language) -> Callable[[datetime, datetime], str]:
     """Makes ``span``: a period as a text."""
 
-    def span(first: datetime, last: datetime) -> str:
-        since = day_and_time(first)
-        if first == last:
+    def span(first_seen: datetime, last_seen: datetime) -> str:
+        since = day_and_time(first_seen)
+        if first_seen == last_seen:
             return since
-        return Text("{since} to {until}", since=since, until=ends_at(first, last, language.zone))
+        return Text(
+            "{since} to {until}", since=since, until=ends_at(first_seen, last_seen, language.zone)
+        )
 
     return span
 

@@ -228,9 +228,9 @@ class PageValues:
     def named(self) -> list[NamedGroups]:
         """The other groups; those that recovered from one thing that happened are together."""
         happened = {
-            problem.place[:2]: of_event.headline
-            for of_event in reversed(self.passed)
-            for problem in of_event.problems
+            problem.place[:2]: event.headline
+            for event in reversed(self.passed)
+            for problem in event.problems
         }
         there = {problem.place[:2] for problem in self.problems if problem.standing != "PASSED"}
         shown = {id(row) for row in self.unwell[:MOST_GROUPS]}
@@ -353,10 +353,10 @@ def _cards(
         retry = card(retries[place]) if place in retries else None
         if place in places:
             found = findings.get(place, ())
-            pictures = pictures_of(problem, found, [of_table[place] for of_table in rows])
+            pictures = pictures_of(problem, found, [table_rows[place] for table_rows in rows])
         anchor = anchor_of(place, several=len(clusters) > 1)
-        of_place, is_open = tuple(findings.get(place, ())), place in drawn[:_MOST_OPEN]
-        return Card(anchor, problem, of_place, pictures, retry, is_open=is_open)
+        own_findings, is_open = tuple(findings.get(place, ())), place in drawn[:_MOST_OPEN]
+        return Card(anchor, problem, own_findings, pictures, retry, is_open=is_open)
 
     return tuple(map(card, heads))
 
@@ -407,8 +407,8 @@ def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...
     ranks = {problem.place[:2]: rank for rank, problem in reversed([*enumerate(problems)])}
     by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
     # No row of a topic has the severity of a fault that no queue shows.
-    of_rows = [(place_of(row)[:2], row["worst_severity"]) for row in rows if row["worst_severity"]]
-    severities = grouped([*of_rows, *((p.place[:2], p.worst_severity) for p in problems)])
+    graded = [(place_of(row)[:2], row["worst_severity"]) for row in rows if row["worst_severity"]]
+    severities = grouped([*graded, *((p.place[:2], p.worst_severity) for p in problems)])
     most = ("members", "processes", "idle_clients", "imbalance")
     health = [
         {

@@ -149,7 +149,7 @@ class States:
 
     def __init__(self, runs: Iterable[ShownRow], allocations: Iterable[ShownRow]) -> None:
         self._runs = sorted(runs, key=lambda run: run["first_seen"])
-        self._starts: list[datetime] = [run["first_seen"] for run in self._runs]
+        self._first_seen: list[datetime] = [run["first_seen"] for run in self._runs]
         #: The takers by state and queue.
         self.takers: dict[str, dict[PlaceQueue, list[Taker]]] = defaultdict(
             lambda: defaultdict(list)
@@ -170,35 +170,40 @@ class States:
     @property
     def extent(self) -> Span | None:
         """The first snapshot, and the end of the last one."""
-        return (self._starts[0], self.until(self._runs[-1]["last_seen"])) if self._runs else None
+        return (
+            (self._first_seen[0], self.ends_of(self._runs[-1]["last_seen"])) if self._runs else None
+        )
 
-    def until(self, last_seen: datetime) -> datetime:
+    def ends_of(self, last_seen: datetime) -> datetime:
         """The latest end of what a snapshot shows: the next one, if it comes in time."""
-        place = bisect_right(self._starts, last_seen)
+        place = bisect_right(self._first_seen, last_seen)
         longest = last_seen + _GAP_INTERVALS * self.interval
-        if place < len(self._starts) and self._starts[place] <= longest:
-            return self._starts[place]
+        if place < len(self._first_seen) and self._first_seen[place] <= longest:
+            return self._first_seen[place]
         return last_seen + self.interval
 
     def state_at(self, time: datetime) -> str | None:
         """The state in force at a time, if any is."""
-        place = bisect_right(self._starts, time) - 1
+        place = bisect_right(self._first_seen, time) - 1
         if place < 0 or self._runs[place]["last_seen"] < time:
             return None
         return str(self._runs[place]["state_id"])
 
-    def periods(self, queue: PlaceQueue, begin: datetime, end: datetime) -> tuple[Ownership, ...]:
+    def periods(self, queue: PlaceQueue, begins: datetime, ends: datetime) -> tuple[Ownership, ...]:
         """The takers of a queue from one time to another; runs of the same takers are joined."""
         joined: list[Ownership] = []
         for run in self._runs:
-            begins, ends = max(run["first_seen"], begin), min(self.until(run["last_seen"]), end)
+            run_begins, run_ends = (
+                max(run["first_seen"], begins),
+                min(self.ends_of(run["last_seen"]), ends),
+            )
             taken = self.takers[run["state_id"]].get(queue, ())
             takers = tuple(sorted(taken, key=lambda taker: (-taker.share, taker.client_id)))
-            if begins >= ends:
+            if run_begins >= run_ends:
                 continue
-            if joined and joined[-1].takers == takers and joined[-1].ends == begins:
-                begins = joined.pop().begins
-            joined.append(Ownership(begins, ends, takers))
+            if joined and joined[-1].takers == takers and joined[-1].ends == run_begins:
+                run_begins = joined.pop().begins
+            joined.append(Ownership(run_begins, run_ends, takers))
         return tuple(joined)
 
 
@@ -229,12 +234,12 @@ def timeline(
     extent = states.extent
     if extent is None:
         return None
-    of_queues = [finding for finding in findings if finding.queues]
-    times = [(finding.first_seen, finding.last_seen) for finding in of_queues]
+    queue_findings = [finding for finding in findings if finding.queues]
+    times = [(finding.first_seen, finding.last_seen) for finding in queue_findings]
     times += [(row["first_seen"], row["last_seen"]) for row in faults]
     begins, ends = _focus(states, extent, times)
     marks = grouped(
-        (queue, _mark(states, finding)) for finding in of_queues for queue in finding.queues
+        (queue, _mark(states, finding)) for finding in queue_findings for queue in finding.queues
     )
     queues = marks.keys() | set[PlaceQueue]().union(*states.takers.values())
     lanes = tuple(
@@ -262,10 +267,10 @@ def _first_of(faulty: Iterable[PlaceQueue], queues: Iterable[PlaceQueue]) -> tup
 def _focus(states: States, extent: Span, times: Sequence[Span]) -> Span:
     if not times:
         return extent
-    first = min(first for first, _ in times)
-    last = states.until(max(last for _, last in times))
-    margin = max((last - first) / 8, 4 * states.interval)
-    return max(extent[0], first - margin), min(extent[1], last + margin)
+    begins = min(begins for begins, _ in times)
+    ends = states.ends_of(max(ends for _, ends in times))
+    margin = max((ends - begins) / 8, 4 * states.interval)
+    return max(extent[0], begins - margin), min(extent[1], ends + margin)
 
 
 def _mark(states: States, finding: PlaceFinding) -> Mark:
@@ -273,7 +278,7 @@ def _mark(states: States, finding: PlaceFinding) -> Mark:
     return Mark(
         kind=finding.kind,
         begins=finding.first_seen,
-        ends=finding.last_seen if is_stall else states.until(finding.last_seen),
+        ends=finding.last_seen if is_stall else states.ends_of(finding.last_seen),
         possible=finding.certainty == "POSSIBLE",
         lasts=finding.persistence == PERSISTENT,
     )
@@ -298,7 +303,7 @@ def _longest(states: States, faults: ShownRows) -> dict[str, list[Span]]:
     """The times of the faults that were there for longest, these first."""
     in_time = sorted(faults, key=itemgetter("first_seen"))
     periods = grouped(
-        (row["fault"], (row["first_seen"], states.until(row["last_seen"]))) for row in in_time
+        (row["fault"], (row["first_seen"], states.ends_of(row["last_seen"]))) for row in in_time
     )
     length = {fault: sum((e - s for s, e in of), timedelta()) for fault, of in periods.items()}
     shortest_first = sorted(periods, key=length.__getitem__)
@@ -366,9 +371,9 @@ def named_taker(taker: str, client: str) -> str:
     >>> named_taker("a (process 2) (at times)", "1 a")
     '1 a (process 2) (at times)'
     """
-    of_several = _OF_SEVERAL.fullmatch(whole(taker))
-    if of_several:
-        client = Text("{client} (process {number})", client=client, number=of_several[2])
+    one_of_several = _OF_SEVERAL.fullmatch(whole(taker))
+    if one_of_several:
+        client = Text("{client} (process {number})", client=client, number=one_of_several[2])
     return Text("{client} (at times)", client=client) if is_at_times(taker) else client
 
 

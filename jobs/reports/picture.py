@@ -200,11 +200,10 @@ def _block(
 
     names = (visible(part[0].broker_name) for part in parts)
     yield line("", map(cut, names, widths))
-    for label, of_queues in lines:
-        if any(of_queues[queue] for part in parts for queue in part):
+    for label, marks in lines:
+        if any(marks[queue] for part in parts for queue in part):
             cells = (
-                "".join(f"{of_queues[queue]:>{_cell_width(part)}}" for queue in part)
-                for part in parts
+                "".join(f"{marks[queue]:>{_cell_width(part)}}" for queue in part) for part in parts
             )
             yield line(label, cells)
 

@@ -167,10 +167,10 @@ class Problem:
         Worked example: "since 2026-11-20 10:00:00, open for 3 nights"; "2026-11-20 10:00:00 to
         2026-11-20 10:29:00"; ``shown``: how its times are.
         """
-        time = Text("since {start}", start=shown(self.began))
+        time = Text("since {begins}", begins=shown(self.begins))
         if not self.ongoing:
             last = shown(self.last_seen)
-            time = Text("from {start} to {end}", start=shown(self.began), end=last)
+            time = Text("from {begins} to {ends}", begins=shown(self.begins), ends=last)
         if self.began_with:
             time = Text("{time}, began with {event}", time=time, event=self.began_with)
         if self.nights_open > 1:
@@ -205,7 +205,7 @@ class Problem:
         return self.waiting if is_worth_it else NOTHING
 
     @property
-    def began(self) -> datetime:
+    def begins(self) -> datetime:
         """The time at which it began, in an earlier run where it is open over several."""
         opened = self.open_since if self.nights_open > 1 else None
         return opened or self.first_seen
@@ -295,11 +295,11 @@ def cause_line(
         severity=kinds.worst(problem.severity for problem in there or problems),
         groups=count(len(groups), "group"),
         cause=within(kind.title),
-        at=min(problem.began for problem in problems),
+        at=min(problem.begins for problem in problems),
         names=list_of(names, most, ("more group", "more groups")),
     )
     waiting = WaitingMessages.of_all(problem.shown_waiting for problem in problems)
-    text = waiting._replace(since=None).text
+    text = waiting._replace(first_seen=None).text
     return Text("{what}; {waiting}", what=line, waiting=text) if text else line
 
 
@@ -310,10 +310,10 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
     """
     alike = grouped((in_general(problem.remedy), problem) for problem in problems if problem.remedy)
     remedies = []
-    for general, of_general in alike.items():
-        first, *others = dict.fromkeys(problem.remedy for problem in of_general)
-        groups = {problem.place[:2] for problem in of_general}
-        remedies.append((_for_each(general, of_general) if others else first, len(groups)))
+    for general, alike_problems in alike.items():
+        first, *others = dict.fromkeys(problem.remedy for problem in alike_problems)
+        groups = {problem.place[:2] for problem in alike_problems}
+        remedies.append((_for_each(general, alike_problems) if others else first, len(groups)))
     return sorted(remedies, key=lambda remedy: -remedy[1])
 
 
@@ -327,9 +327,9 @@ def _for_each(remedy: str, problems: Sequence[Problem]) -> str:
 
     def named(problem: Problem) -> Sequence[str]:
         fault, place = problem.there[0], problem.place
-        of_place = {"this_group": place.consumer_group, "this_topic": place.topic}
-        if slot in of_place:
-            return [of_place[slot]]
+        place_names = {"this_group": place.consumer_group, "this_topic": place.topic}
+        if slot in place_names:
+            return [place_names[slot]]
         return fault.broker_names if slot == "these_brokers" else fault.client_ids
 
     names = dict.fromkeys(name for problem in problems for name in named(problem))

@@ -122,7 +122,7 @@ def _standings(judged: Judged, evaluation: Evaluation) -> Iterator[Text]:
     if problem is not None and problem.standing == "HARMLESS":
         yield Text("Nothing is wrong today, but members differ: {what}.", what=problem.what)
     elif problem is not None:
-        template = "{now}, {severity} from {first} on: {what}; {certainty}."
+        template = "{now}, {severity} from {begins} on: {what}; {certainty}."
         yield _judged(problem, template, now=begin(problem.now))
     elif interrupted is None and evaluation.coverage == AUDITED:
         yield Text("Nothing is wrong at this moment.")
@@ -130,9 +130,10 @@ def _standings(judged: Judged, evaluation: Evaluation) -> Iterator[Text]:
         yield Text("Nothing was found, and who owns which queue is not known at this moment.")
     if interrupted is not None:
         template = (
-            "Interrupted at this moment, {severity} from {first} to {last}: {what}; {certainty}."
+            "Interrupted at this moment, {severity} from {begins} to {last_seen}: {what}; "
+            "{certainty}."
         )
-        yield _judged(interrupted, template, last=day_and_time(interrupted.last_seen))
+        yield _judged(interrupted, template, last_seen=day_and_time(interrupted.last_seen))
 
 
 def _judged(problem: Problem, template: str, **values: str) -> Text:
@@ -140,7 +141,7 @@ def _judged(problem: Problem, template: str, **values: str) -> Text:
     text = Text(
         template,
         severity=problem.severity,
-        first=day_and_time(problem.began),
+        begins=day_and_time(problem.begins),
         what=within(problem.what),
         certainty=in_words(problem.certainty),
         **values,
@@ -156,10 +157,10 @@ def at_other_times(others: Problem | None) -> Text | None:
     if others is None:
         return None
     return Text(
-        "At other times, from {first} to {last}, {severity}: {what} (--at {last}).",
+        "At other times, from {first_seen} to {last_seen}, {severity}: {what} (--at {last_seen}).",
         severity=others.severity,
-        first=clock(others.first_seen),
-        last=clock(others.last_seen),
+        first_seen=clock(others.first_seen),
+        last_seen=clock(others.last_seen),
         what=within(others.what),
     )
 
@@ -322,8 +323,8 @@ def _since(judged: Judged) -> Iterator[tuple[str, Mapping[str, Any], list[QueueK
     """The findings of queues that share a line: their table, what they share, and the queues."""
     for table, rows in judged.queues.items():
         alike = grouped((tuple(row[name] for name in _EQUAL_IN_A_LINE), row) for row in rows)
-        for of_line in alike.values():
-            yield table, of_line[0], [(row["broker_name"], row["queue_id"]) for row in of_line]
+        for line_rows in alike.values():
+            yield table, line_rows[0], [(row["broker_name"], row["queue_id"]) for row in line_rows]
 
 
 def _ranges(moment: Moment, queues: Iterable[QueueKey]) -> str:

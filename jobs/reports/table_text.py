@@ -225,10 +225,10 @@ def why_no_rows(
     groups, topics = {name for name, _ in there}, {name for _, name in there}
     if group is not None and group not in groups:
         raise SettingsError(f"no group {group!r} {run}: {near_names(group, groups)}")
-    of_group = {name for of, name in there if group in (None, of)}
+    group_topics = {name for of, name in there if group in (None, of)}
     if topic is not None and topic not in topics:
-        raise SettingsError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
-    if topic is not None and topic not in of_group:
+        raise SettingsError(f"no topic {topic!r} {run}: {near_names(topic, group_topics)}")
+    if topic is not None and topic not in group_topics:
         return f"group {group} has no topic {topic} {run}"
     asked = {
         f"group {in_group}, topic {in_topic}: {text}": text

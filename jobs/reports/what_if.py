@@ -133,9 +133,9 @@ def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | Non
     }
 
 
-def _sums(of_topics: Iterable[Evaluation]) -> dict[str, float]:
+def _sums(evaluations: Iterable[Evaluation]) -> dict[str, float]:
     sums: dict[str, float] = defaultdict(float)
-    for evaluation in of_topics:
+    for evaluation in evaluations:
         for client_id, queues in queues_by_client(evaluation.allocations).items():
             sums[client_id] += queues
     return {client_id: round(queues, 9) for client_id, queues in sums.items()}
@@ -295,9 +295,9 @@ def _held_now(moment: Moment) -> Iterator[Text]:
     if moment.held_by_all:
         every = readable_by_some(moment.state)
         wrong[ORPHANED] = {(each.broker_name, each.queue_id) for each in every} - holders.keys()
-    of_topic = moment.state.topic
+    topic = moment.state.topic
     words = [
-        taken_by(kind, [MessageQueue(of_topic, *queue) for queue in sorted(queues)])
+        taken_by(kind, [MessageQueue(topic, *queue) for queue in sorted(queues)])
         for kind, queues in wrong.items()
         if queues
     ]

@@ -84,7 +84,7 @@ class _First(NamedTuple):
     """
 
     offset: int | None
-    since: Instant
+    first_seen: Instant
     consumed_at: Instant | None
 
 
@@ -160,7 +160,7 @@ def _first_message_lacks(
     if before is None or before.offset != queue.first_cached:
         first = _First(queue.first_cached, observed_at, queue.last_consume_at)
         before = first_cached[key] = first
-    if queue.dropped or before.offset is None or observed_at - before.since <= _IDLE:
+    if queue.dropped or before.offset is None or observed_at - before.first_seen <= _IDLE:
         return None
     if queue.last_consume_at and before.consumed_at:
         return NOT_FINISHING if queue.last_consume_at > before.consumed_at else NOT_CONSUMING
@@ -306,16 +306,16 @@ class ClusterConfigs(NamedTuple):
                 in_each.setdefault((cluster, name), {*groups}).intersection_update(groups)
         by_cluster = grouped((key[0], in_each[key]) for key in sorted(present))
         found = {
-            cluster: cls(frozenset[str]().union(*of_masters), {})
-            for cluster, of_masters in by_cluster.items()
+            cluster: cls(frozenset[str]().union(*ids_of_masters), {})
+            for cluster, ids_of_masters in by_cluster.items()
         }
         for (cluster, groups), answers in configured.items():
-            always, of_cluster = found[cluster]
+            always, answer_by_round = found[cluster]
             others = frozenset(groups) - always
-            for of_round, collected_at in answers.items():
+            for round_, collected_at in answers.items():
                 answer = ConfigAnswer(collected_at, others)
                 # Of two answers in one round the later one counts.
-                of_cluster[of_round] = max(answer, of_cluster.get(of_round, answer))
+                answer_by_round[round_] = max(answer, answer_by_round.get(round_, answer))
         return found
 
     def rows(self, cluster: str, group: str) -> Iterator[dict[str, Any]]:

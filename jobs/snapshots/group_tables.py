@@ -152,23 +152,23 @@ _Polled: TypeAlias = dict[Broker, list[tuple[Instant, bool, Connections]]]
 def _find_flips(readings: Iterable[TimedAnswer]) -> list[_Flip]:
     """All flips of all topics, sorted by topic and time."""
     by_broker = grouped((broker, (time, answer)) for time, broker, answer in readings)
-    tables = {answer.subscriptions for of_broker in by_broker.values() for _, answer in of_broker}
+    tables = {answer.subscriptions for answers in by_broker.values() for _, answer in answers}
     topics_of = {table: frozenset(topic for topic, *_ in table) for table in tables}
     often = frozenset.union(*topics_of.values()) - frozenset.intersection(*topics_of.values())
     listed = {
         broker: frozenset(
             connection.client_id
-            for answer in {id(answer): answer for _, answer in of_broker}.values()
+            for answer in {id(answer): answer for _, answer in answers}.values()
             for connection in answer.connections
         )
-        for broker, of_broker in by_broker.items()
+        for broker, answers in by_broker.items()
     }
     same_members = grouped((listed[broker], broker) for broker in by_broker).values()
     flips: list[_Flip] = []
     for topic in sorted(often):
         polled = {
-            broker: [(time, topic in topics_of[it.subscriptions], it) for time, it in of_broker]
-            for broker, of_broker in by_broker.items()
+            broker: [(time, topic in topics_of[it.subscriptions], it) for time, it in answers]
+            for broker, answers in by_broker.items()
         }
         subscriptions = frozenset(
             subscription for table in tables for subscription in table if subscription[0] == topic
@@ -251,8 +251,8 @@ def _flip(
     ``listed`` has by broker the client ids of all its lists.
     """
     shown = {
-        broker: [(time, has) for time, has, _ in of_broker if begins <= time <= ends]
-        for broker, of_broker in polled.items()
+        broker: [(time, has) for time, has, _ in answers if begins <= time <= ends]
+        for broker, answers in polled.items()
     }
     flipping = {broker for broker, polls in shown.items() if len({has for _, has in polls}) > 1}
     if not flipping:
@@ -271,13 +271,13 @@ def _flip(
     enough = _EXPECTED * 100 / (100 - percent)
     # A member sends the same to every broker that lists it: where the members are the same, a table
     # that never lacks the topic was always asked at the wrong moment.
-    of_flipping = [listed[broker] for broker in flipping]
+    flipping_lists = [listed[broker] for broker in flipping]
     sure = frozenset(
         broker
         for broker, polls in shown.items()
         if all(has for _, has in polls)
         and len(polls) >= enough
-        and listed[broker] not in of_flipping
+        and listed[broker] not in flipping_lists
     )
     return _Flip(topic, begins, ends, percent, subscriptions, sure)
 

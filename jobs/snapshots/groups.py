@@ -195,8 +195,8 @@ def _subject(statement: Statement) -> dict[str, str]:
 class _Answered(NamedTuple):
     """The first and the last answer of a broker about offsets, and whether it ever gave some."""
 
-    first: Instant
-    last: Instant
+    first_seen: Instant
+    last_seen: Instant
     gave: bool
 
 
@@ -262,7 +262,7 @@ class _Group:
         """
         own = self._answered[source.broker_name, source.broker_addr]
         return own.gave or all(
-            other.last < own.first
+            other.last_seen < own.first_seen
             for (name, address), other in self._answered.items()
             if name == source.broker_name and address != source.broker_addr
         )
@@ -278,8 +278,8 @@ class _Group:
         name, broker_id = statement.source.broker_name, statement.source.broker_id
         if broker_id == 0:
             place, now = (name, statement.source.broker_addr), statement.collected_at
-            first, _, gave = self._answered.get(place, _Answered(now, now, False))
-            self._answered[place] = _Answered(first, now, gave or bool(stats.offsets))
+            first_seen, _, gave = self._answered.get(place, _Answered(now, now, False))
+            self._answered[place] = _Answered(first_seen, now, gave or bool(stats.offsets))
             if not stats.offsets and name in {key[1] for key in self._committed}:
                 self._empty[_round(statement), name] = statement, self._consume_from_where
 

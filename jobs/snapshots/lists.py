@@ -49,11 +49,11 @@ _LISTED = 2 * HEARTBEAT_INTERVAL
 _STOPPED_AFTER = HEARTBEAT_INTERVAL // 2
 
 
-def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instant | None) -> bool:
+def _is_silent(time: Instant, heartbeats: Sequence[Instant], last_heard: Instant | None) -> bool:
     """True if the client has stopped for good to send heartbeats, as what came later shows.
 
     ``heartbeats`` are those of the client over any of its connections, so that one that reconnects
-    is not silent; ``heard_until`` is when the last one of any member came: until then somebody
+    is not silent; ``last_heard`` is when the last one of any member came: until then somebody
     listened. A broker drops a client that stopped without a word 120 to 130 s later; until then its
     slot is in everybody's list. A client that is heard from again was only frozen: it holds its
     queues meanwhile, and a frozen process is another fault.
@@ -63,10 +63,10 @@ def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instan
     >>> _is_silent(50 * SECOND, [0, 200 * SECOND], None), _is_silent(50 * SECOND, [0], None)
     (False, False)
     """
-    if not heartbeats or heard_until is None:
+    if not heartbeats or last_heard is None:
         return False
-    last = heartbeats[-1]
-    return heard_until - last > _SILENCE and time - last > _STOPPED_AFTER
+    last_heartbeat = heartbeats[-1]
+    return last_heard - last_heartbeat > _SILENCE and time - last_heartbeat > _STOPPED_AFTER
 
 
 class _Stays:
@@ -75,23 +75,23 @@ class _Stays:
     def __init__(self, polls: Iterable[TimedAnswer]) -> None:
         #: The last polls of a client's stays in a broker's list, ascending, by broker and client
         #: id.
-        self._ends: dict[tuple[Broker, str], list[Instant]] = defaultdict(list)
+        self._last_polls: dict[tuple[Broker, str], list[Instant]] = defaultdict(list)
         here: dict[Broker, tuple[Instant, Connections | None, set[str]]] = {}
         for time, broker, answer in polls:
-            before, of_before, ids = here.get(broker, (time, None, set()))
-            if of_before is not answer:
+            before, answer_before, ids = here.get(broker, (time, None, set()))
+            if answer_before is not answer:
                 came = {connection.client_id for connection in answer.connections}
                 for client_id in ids - came:
-                    self._ends[broker, client_id].append(before)
+                    self._last_polls[broker, client_id].append(before)
                 ids = came
             here[broker] = time, answer, ids
         for broker, (*_, ids) in here.items():
             for client_id in ids:
-                self._ends[broker, client_id].append(NEVER)
+                self._last_polls[broker, client_id].append(NEVER)
 
-    def end(self, broker: Broker, client_id: str, time: Instant) -> Instant:
+    def last_poll(self, broker: Broker, client_id: str, time: Instant) -> Instant:
         """The last poll of the stay that the time is in; NEVER where no poll shows its end."""
-        ends = self._ends[broker, client_id]
+        ends = self._last_polls[broker, client_id]
         return ends[bisect_left(ends, time)]
 
 
@@ -144,21 +144,21 @@ class ListRows:
         resolved = self._last.get(broker)
         if resolved is None or not self._holds(resolved, time, broker, answer):
             resolved = self._last[broker] = self._resolve(time, broker, answer)
-        heard_until = self._members.heard_until.get(broker)
+        last_heard = self._members.last_heard.get(broker)
         flags: list[bool | None] = []
-        for member, (heartbeats, of_client), connection in zip(
+        for member, (heartbeats, client_heartbeats), connection in zip(
             resolved.numbers, resolved.heartbeats, answer.connections, strict=True
         ):
             client_id = connection.client_id
             number = bisect_right(heartbeats, time)
-            last = heartbeats[number - 1] if number else None
+            last_heartbeat = heartbeats[number - 1] if number else None
             is_silent = (
-                last is not None
-                and _is_silent(time, of_client, heard_until)
-                and self._stays.end(broker, client_id, time) - last > _LISTED
+                last_heartbeat is not None
+                and _is_silent(time, client_heartbeats, last_heard)
+                and self._stays.last_poll(broker, client_id, time) - last_heartbeat > _LISTED
             )
-            self.rows.append((member, snapshot_time, last, is_silent))
-            silence = None if last is None else snapshot_time - last
+            self.rows.append((member, snapshot_time, last_heartbeat, is_silent))
+            silence = None if last_heartbeat is None else snapshot_time - last_heartbeat
             flags.append(is_expired(silence, self._bounds, is_silent=is_silent))
         expired = tuple(flags)
         if expired not in resolved.ids:
@@ -189,8 +189,8 @@ class ListRows:
             resolved.ends = min(resolved.ends, ends)
             client_id, client_addr, *_ = connection
             heard = self._members.connections[*broker, client_id, client_addr]
-            of_client = self._members.heartbeats[*broker, client_id]
-            resolved.heartbeats.append((heard.heartbeats, of_client))
+            client_heartbeats = self._members.heartbeats[*broker, client_id]
+            resolved.heartbeats.append((heard.heartbeats, client_heartbeats))
             members.append(member)
         if resolved.shown is not None and shown.doubtful_topics:
             members = _with_shares_of_others(members)

@@ -74,7 +74,7 @@ class ValueHistory(Generic[Value]):
         """
         return self._values[max(bisect_right(self._times, time) - 1, 0)] if self._values else None
 
-    def since(self, time: Instant) -> Instant:
+    def begins(self, time: Instant) -> Instant:
         """The time from which on the nearest value was so."""
         return self._times[max(bisect_right(self._times, time) - 1, 0)]
 
@@ -191,7 +191,7 @@ class Members:
         self.connections: dict[ConnectionKey, ConnectionHistory] = defaultdict(ConnectionHistory)
         self.clients: dict[str, ClientHistory] = defaultdict(ClientHistory)
         #: The time at which a broker's last heartbeat of any member was collected.
-        self.heard_until: dict[tuple[str | None, int | None], Instant] = {}
+        self.last_heard: dict[tuple[str | None, int | None], Instant] = {}
         #: The times of heartbeats over any connection, ascending, by (broker name, broker id,
         #: client id).
         self.heartbeats: dict[tuple[str | None, int | None, str], array[int]] = defaultdict(
@@ -203,7 +203,7 @@ class Members:
         broker = (source.broker_name, source.broker_id)
         connection = self.connections[*broker, content.client_id, source.client_addr]
         connection.heartbeats.append(time)
-        self.heard_until[broker] = time
+        self.last_heard[broker] = time
         self.heartbeats[*broker, content.client_id].append(time)
         if content.is_full and connection.full.nearest(time) != content:
             connection.full.add(time, content)
@@ -253,15 +253,15 @@ def _last_reports(
         before, after = connection.heard(time)
         reports.append((heartbeat, HEARTBEAT_SOURCE, before))
     if (info := client.info.nearest(time)) is not None:
-        reports.append((info, RUNNING_INFO, client.info.since(time)))
+        reports.append((info, RUNNING_INFO, client.info.begins(time)))
     if (latest := client.heartbeat.nearest(time)) is not None:
-        reports.append((latest, HEARTBEAT_SOURCE, client.heartbeat.since(time)))
+        reports.append((latest, HEARTBEAT_SOURCE, client.heartbeat.begins(time)))
     if len({content.subscriptions for content, *_ in reports}) < 2:
         return reports, ends
 
     def in_order(report: _Report) -> tuple[bool, bool, Instant]:
-        content, _, since = report
-        return content.subscriptions is None, since > time, abs(time - since)
+        content, _, begins = report
+        return content.subscriptions is None, begins > time, abs(time - begins)
 
     last = min(reports, key=in_order)[0].subscriptions
     if heartbeat is not None and heartbeat.subscriptions != last:
@@ -295,8 +295,8 @@ def member_at(
         for content, source, _ in reports
         if content.subscriptions is not None
     )
-    of_table = shown.subscriptions, GROUP_TABLE
-    subscriptions, subscription_source = next(subscribed, of_table)
+    group_table = shown.subscriptions, GROUP_TABLE
+    subscriptions, subscription_source = next(subscribed, group_table)
     strategy, strategy_source = client.strategy.nearest(time) or (None, None)
     if strategy == NEARBY:
         strategy = client.nearby.nearest(time) or NEARBY

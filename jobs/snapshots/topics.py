@@ -104,6 +104,6 @@ class SubjectTables:
             for (is_topic, _, _), statements in sorted(statements_of(pieces).items())
         )
         for tables in in_parts(made, _BYTES_AT_ONCE, lambda table: table[1].nbytes):
-            for name, of_table in grouped(tables).items():
-                yield from pack_rows(pieces[0].shard, name, pa.concat_tables(of_table))
+            for name, parts in grouped(tables).items():
+                yield from pack_rows(pieces[0].shard, name, pa.concat_tables(parts))
             tables.clear()

@@ -287,7 +287,7 @@ class SparkReport(Report):
                 # Its UDFs are made here, where they get the Python that is lent.
                 rows = self._in_rounds(
                     {
-                        name: frame_inputs.of_group(table, question.group)
+                        name: frame_inputs.rows_of_group(table, question.group)
                         for name, table in rows.items()
                     }
                 )
@@ -318,12 +318,12 @@ def backfill(
     ...     schema="main.rocketmq_audit").select("date", "state", "sentence").show()
     ... # doctest: +SKIP
     """
-    since, until = asked.day_of("first", first), asked.day_of("last", last)
-    if since > until:
-        raise SettingsError(f"expected first before last, came {since} and {until}")
+    first_day, last_day = asked.day_of("first", first), asked.day_of("last", last)
+    if first_day > last_day:
+        raise SettingsError(f"expected first before last, came {first_day} and {last_day}")
     saved, failed = [], defaultdict(list)
-    for number in range((until - since).days + 1):
-        day = since + timedelta(days=number)
+    for number in range((last_day - first_day).days + 1):
+        day = first_day + timedelta(days=number)
         try:
             result = audit(*tables, date=day, history=schema, **given)
             result.save_as_tables(schema)
@@ -340,7 +340,7 @@ def backfill(
         several = "; ".join(f"{', '.join(dates)}: {said}" for said, dates in failed.items())
         raise AuditError(f"{len(saved)} dates were saved to {schema}, others failed: {several}")
     if not saved:
-        raise NothingToAuditError(f"no date from {since} to {until} has a list of members")
+        raise NothingToAuditError(f"no date from {first_day} to {last_day} has a list of members")
     return dataframes.read_tables(result.runs.sparkSession, schema, RUNS.name, saved).orderBy(
         "date"
     )

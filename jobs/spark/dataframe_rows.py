@@ -74,9 +74,9 @@ def prepared(
     age = route_max_age_seconds
     named, came = {}, []
     for name, given in frames.items():
-        table, of_table = _TABLES[name], {**columns, **columns.get(name, {})}
-        rows = of_days(table, given, window, age)
-        named[name] = theirs = _by_our_names(table, rows, of_table)
+        table, names_of_table = _TABLES[name], {**columns, **columns.get(name, {})}
+        rows = in_days(table, given, window, age)
+        named[name] = theirs = _by_our_names(table, rows, names_of_table)
         came.append((table, pa.schema([*_came(table, theirs.rows.schema), *theirs.twice])))
     try:
         check_tables(came)
@@ -187,10 +187,10 @@ def _refusal(rows: DataFrame, column: Column) -> str | None:
 def _not_found(columns: Names, named: Mapping[str, _NamedColumns]) -> Iterator[str]:
     """The names in ``columns`` that their table has not; or that no table has, where for all."""
     for name, theirs in named.items():
-        of_table = columns.get(name, {})
+        names_of_table = columns.get(name, {})
         for ours, why in theirs.not_found.items():
             others = [other for other in named if ours in _TABLES[other].schema.names]
-            if ours in of_table or all(ours in named[other].not_found for other in others):
+            if ours in names_of_table or all(ours in named[other].not_found for other in others):
                 yield f"{name}.{ours}: {why}"
 
 
@@ -309,7 +309,7 @@ _IS_DAY = "^[0-9]{4}-?[0-9]{2}-?[0-9]{2}$"
 _DAY = timedelta(days=1)
 
 
-def of_days(table: Table, rows: DataFrame, window: Window, route_max_age_seconds: int) -> DataFrame:
+def in_days(table: Table, rows: DataFrame, window: Window, route_max_age_seconds: int) -> DataFrame:
     """The rows whose column ``dt`` or ``date`` is a day of the window, or the one before or after
     it, for it may be one of local time: so Spark reads their partitions alone.
 
@@ -328,24 +328,24 @@ def of_days(table: Table, rows: DataFrame, window: Window, route_max_age_seconds
 
 
 def _day_column(rows: DataFrame) -> Column | None:
-    of_day = T.DateType | T.StringType | T.IntegralType
-    fields = [field for field in rows.schema if isinstance(field.dataType, of_day)]
+    day_types = T.DateType | T.StringType | T.IntegralType
+    fields = [field for field in rows.schema if isinstance(field.dataType, day_types)]
     there = (field.name for name in _DAY_NAMES for field in fields if field.name.lower() == name)
     found = next(there, None)
     return None if found is None else F.col(found).cast("string")
 
 
-def _between(day_column: Column, since: datetime | None, end: datetime | None) -> Column:
+def _between(day_column: Column, begins: datetime | None, ends: datetime | None) -> Column:
     """The condition that a day is within a day of the two; None: no bound."""
     is_in = F.lit(False)
     for form in ("%Y-%m-%d", "%Y%m%d"):
-        of_form = day_column.contains("-") if "-" in form else ~day_column.contains("-")
-        if since is not None and since.date() > date.min:
-            of_form &= day_column >= (since - _DAY).strftime(form)
-        if end is not None and end.date() < date.max:
+        is_in_day = day_column.contains("-") if "-" in form else ~day_column.contains("-")
+        if begins is not None and begins.date() > date.min:
+            is_in_day &= day_column >= (begins - _DAY).strftime(form)
+        if ends is not None and ends.date() < date.max:
             # It ends before its end.
-            of_form &= day_column <= (end + _DAY - timedelta.resolution).strftime(form)
-        is_in |= of_form
+            is_in_day &= day_column <= (ends + _DAY - timedelta.resolution).strftime(form)
+        is_in |= is_in_day
     return is_in
 
 

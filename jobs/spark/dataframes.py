@@ -57,8 +57,8 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
 
 def rows_of_pieces(pieces: DataFrame, table: Table) -> DataFrame:
     """The rows of a table that are packed in pieces, unpacked where they lie."""
-    of_table = pieces.where(pieces["kind"] == table.name).select("data")
-    return of_table.mapInArrow(unpacking_step(table.name), spark_schema(table))
+    table_pieces = pieces.where(pieces["kind"] == table.name).select("data")
+    return table_pieces.mapInArrow(unpacking_step(table.name), spark_schema(table))
 
 
 def allocations_of(recomputed: DataFrame, masking: Masking) -> DataFrame:

@@ -108,7 +108,7 @@ class FrameInputs(Inputs):
         if group is None:
             cutting = replace(cutting, shards=engine.shards(sum(map(size_of, rows.values()))))
         else:
-            wanted = {name: of_group(data_frame, group) for name, data_frame in wanted.items()}
+            wanted = {name: rows_of_group(data_frame, group) for name, data_frame in wanted.items()}
         step = TableStep(cutting, window, self.settings.route_max_age_seconds)
         with for_rows(engine.spark):
             return engine.map_rows(wanted, partial(fold_rows, step)), cutting
@@ -125,7 +125,7 @@ class FrameInputs(Inputs):
         return all(self.snapshots.has(table.name) for table in tables)
 
 
-def of_group(rows: DataFrame, group: str) -> DataFrame:
+def rows_of_group(rows: DataFrame, group: str) -> DataFrame:
     """The rows of one group; all rows of a table that has none, as routes."""
     is_about = "consumer_group" in rows.columns
     return rows.where(F.col("consumer_group") == group) if is_about else rows
@@ -242,8 +242,8 @@ def _line_of(rows: DataFrame) -> str:
 def _file_of(rows: DataFrame) -> str | Column:
     if "file" in rows.columns:
         return "file"
-    of_spark = F.col("_metadata.file_path")
-    return F.lit(LINES) if type_of(rows, of_spark) is None else of_spark
+    spark_path = F.col("_metadata.file_path")
+    return F.lit(LINES) if type_of(rows, spark_path) is None else spark_path
 
 
 def _advice(rows: DataFrame) -> str:
@@ -292,7 +292,7 @@ class FramesInRounds:
         if name == HEARTBEATS.name:
             return _made_of(_by_broker(rows), self._lists_of_rounds, rows.schema)
         if name == QUEUE_OFFSETS.name:
-            rows = _of_a_group_together(rows).sortWithinPartitions(*heard.A_QUEUE)
+            rows = _with_groups_together(rows).sortWithinPartitions(*heard.A_QUEUE)
         return _made_of(rows, partial(self._moved, name), rows.schema)
 
     # In a worker
@@ -332,13 +332,13 @@ def _made_of(
     return rows.mapInArrow(rows_of_rounds, schema)
 
 
-def _of_a_group_together(rows: DataFrame) -> DataFrame:
+def _with_groups_together(rows: DataFrame) -> DataFrame:
     tasks = TASKS_OF_A_CORE * cores_of(rows.sparkSession)
     return rows.repartition(tasks, "cluster", "consumer_group")
 
 
 def _by_broker(rows: DataFrame) -> DataFrame:
-    return _of_a_group_together(rows).sortWithinPartitions(*heard.OF_A_BROKER, _TIME)
+    return _with_groups_together(rows).sortWithinPartitions(*heard.OF_A_BROKER, _TIME)
 
 
 # ---------------------------------------------------------------- to the driver

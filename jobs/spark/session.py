@@ -132,12 +132,12 @@ def suited(spark: SparkSession) -> Iterator[SparkSession]:
 @contextmanager
 def for_rows(own: SparkSession) -> Iterator[None]:
     """Lets rows of a caller be many in a batch, in a session that is suited."""
-    of_pieces = str(own.conf.get(_ROWS_OF_A_BATCH))
-    own.conf.set(_ROWS_OF_A_BATCH, max(of_pieces, "200", key=int))
+    own_size = str(own.conf.get(_ROWS_OF_A_BATCH))
+    own.conf.set(_ROWS_OF_A_BATCH, max(own_size, "200", key=int))
     try:
         yield
     finally:
-        own.conf.set(_ROWS_OF_A_BATCH, of_pieces)
+        own.conf.set(_ROWS_OF_A_BATCH, own_size)
 
 
 def _copied(spark: Any) -> SparkSession:
@@ -345,9 +345,9 @@ def _without_words_of_py4j(verbose: bool) -> Iterator[None]:
             print_error(server, request, address)
 
     # Some of it comes by the root logger itself: that gives it a handler, for all loggers.
-    root, of_py4j = logging.getLogger(), logging.getLogger("py4j")
+    root, py4j_logger = logging.getLogger(), logging.getLogger("py4j")
     root.addFilter(is_of_another)
-    propagated, of_py4j.propagate = of_py4j.propagate, verbose
+    propagated, py4j_logger.propagate = py4j_logger.propagate, verbose
     print_error = BaseServer.handle_error
     if not verbose:
         setattr(BaseServer, "handle_error", handle_error)  # noqa: B010 - for mypy
@@ -356,7 +356,7 @@ def _without_words_of_py4j(verbose: bool) -> Iterator[None]:
     finally:
         setattr(BaseServer, "handle_error", print_error)  # noqa: B010 - for mypy
         root.removeFilter(is_of_another)
-        of_py4j.propagate = propagated
+        py4j_logger.propagate = propagated
 
 
 def _keep_private() -> None:

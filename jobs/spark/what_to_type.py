@@ -57,14 +57,14 @@ def what_to_type(tables: Iterable[Misfits], fits: Fits) -> Iterator[str]:
     """The argument that mends the columns, as far as names and types show it, then what it needs to
     be said beside it.
     """
-    of_tables, notes = [], []
+    table_texts, notes = [], []
     for table in tables:
-        parts, of_table = _parts(table, fits)
+        parts, table_notes = _parts(table, fits)
         if parts:
-            of_tables.append(f'"{table.table.name}": {{{", ".join(parts)}}}')
-        notes += of_table
-    if of_tables:
-        yield f"name, or make, what is there: audit(..., columns={{{', '.join(of_tables)}}})"
+            table_texts.append(f'"{table.table.name}": {{{", ".join(parts)}}}')
+        notes += table_notes
+    if table_texts:
+        yield f"name, or make, what is there: audit(..., columns={{{', '.join(table_texts)}}})"
     yield from dict.fromkeys(notes)
 
 

@@ -165,8 +165,8 @@ class Publication:
         counting = self._at(last) if last else None
         if counting is None:
             return []
-        replaced_at = self._times().get(last) if now else None
-        is_old = now and replaced_at and now - replaced_at > AT_WORK
+        begins = self._times().get(last) if now else None
+        is_old = now and begins and now - begins > AT_WORK
         before = None if is_old else self._run_of(last - 1)
         return [counting.run_id, *filter(None, [before])]
 
@@ -270,7 +270,7 @@ class Publication:
         claimed = claimed_runs(self._claims)
         kept = self.read_runs()
         # Elsewhere a late listing of the claims may hide that a run is at work.
-        since = None if self.root.is_local or not kept else run_begins(kept[0]) - AT_WORK
+        earliest = None if self.root.is_local or not kept else run_begins(kept[0]) - AT_WORK
         times = self._times()
         last = max(times, default=0)
         earlier = sorted((number for number in times if number < last), reverse=True)
@@ -283,7 +283,7 @@ class Publication:
             elif (
                 # Whoever has a pointer is at work no more. The last ones are asked first.
                 any(self._run_of(number) == run_id for number in earlier)
-                or (run_id not in claimed and (not since or run_begins(run_id) < since))
+                or (run_id not in claimed and (not earliest or run_begins(run_id) < earliest))
             ):
                 place.delete()
         for number, time in times.items():
@@ -361,7 +361,7 @@ def _differing(value: Any, shape: Any, name: str) -> Iterator[str]:
         yield name
     else:
         values = value if isinstance(value, dict) else dict(enumerate(value))
-        of_all = shape[0] if isinstance(shape, list) else shape.get(...)
-        of_each: Any = dict.fromkeys(values, of_all) if of_all else shape
-        for key, shape_there in of_each.items():
+        shape_of_all = shape[0] if isinstance(shape, list) else shape.get(...)
+        shapes: Any = dict.fromkeys(values, shape_of_all) if shape_of_all else shape
+        for key, shape_there in shapes.items():
             yield from _differing(values.get(key), shape_there, f"{name}.{key}")

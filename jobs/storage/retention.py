@@ -104,8 +104,8 @@ class PruneResult:
             names, files, sizes = map(list, zip(*removed, strict=True))
             first, last = min(names), max(names)
             which = first if first == last else f"{first} to {last}"
-            of_files = count(sum(files), "file")
-            yield f"{verb} {what}: {len(set(names)):,} ({which}), {of_files}, {sum(sizes):,} bytes"
+            number = count(sum(files), "file")
+            yield f"{verb} {what}: {len(set(names)):,} ({which}), {number}, {sum(sizes):,} bytes"
         yield from self.left
 
 
@@ -164,9 +164,9 @@ def _prune(
 ) -> PruneResult:
     pruned = PruneResult()
     named = ((item.path if item.kind == "temporary" else item.name, item) for item in items)
-    for name, of_name in sorted(grouped(named).items()):
+    for name, its_items in sorted(grouped(named).items()):
         try:
-            _prune_name(Publication(root, name), of_name, retention, pruned, is_old=name in old)
+            _prune_name(Publication(root, name), its_items, retention, pruned, is_old=name in old)
         except LeaseError:
             pruned.left.append(f"{name} stays this time: another run is writing there")
         except OSError as error:
@@ -220,13 +220,13 @@ def _dead(
 
     Where there is no pointer, a run with a manifest stays: somebody may have lost the pointer.
     """
-    of_runs = [item for item in items if item.kind in _OF_RUNS]
-    kept = runs = {item.run_id for item in of_runs}
+    run_items = [item for item in items if item.kind in _OF_RUNS]
+    kept = runs = {item.run_id for item in run_items}
     if not any(item.kind == "pointer" for item in items):
         kept = {item.run_id for item in items if item.kind == "manifest"}
     elif len(runs) > 1:  # else the pointer names that run, and need not be read
         kept = set(publication.read_runs(retention.now)) or runs
-    return [item for item in of_runs if item.run_id not in kept and item.is_past(retention.now)]
+    return [item for item in run_items if item.run_id not in kept and item.is_past(retention.now)]
 
 
 def _listed(root: Location) -> list[_StoredItem]:

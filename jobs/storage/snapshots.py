@@ -123,8 +123,8 @@ class Snapshots:
             if name not in self._listed:
                 self._listed[name] = self.table(name).files()
             return self._listed[name]
-        of_table = self.published.files.get(name)
-        there = of_table.files if of_table else ()
+        table_files = self.published.files.get(name)
+        there = table_files.files if table_files else ()
         return [pafs.FileInfo(f"{self.root.base}/{file.path}", size=file.size) for file in there]
 
     def has(self, name: str) -> bool:
@@ -150,10 +150,10 @@ class Snapshots:
         with suppress(ValueError, OverflowError):
             for fragment in self.unchecked(name).get_fragments():
                 for row_group in fragment.row_groups:
-                    of_column = (row_group.statistics or {}).get("snapshot_time")
-                    if of_column is None:
+                    time_statistics = (row_group.statistics or {}).get("snapshot_time")
+                    if time_statistics is None:
                         return None
-                    found += filter(None, (of_column["min"], of_column["max"]))
+                    found += filter(None, (time_statistics["min"], time_statistics["max"]))
             return (min(found), max(found)) if found else None
         return None
 
@@ -164,8 +164,8 @@ class Snapshots:
         which takes no value of the other files: where it may be null it has the declared type.
         """
         if name not in self._opened:
-            of_ingest = self.published.files[name] if self.published else None
-            found: Any = of_ingest.parquet(self.root) if of_ingest else self.table(name).parquet()
+            ingested = self.published.files[name] if self.published else None
+            found: Any = ingested.parquet(self.root) if ingested else self.table(name).parquet()
             types = {field.name: field.type for field in _SCHEMAS[name] if field.nullable}
             self._opened[name] = found.replace_schema(
                 pa.schema(

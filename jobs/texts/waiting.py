@@ -17,22 +17,22 @@ COLUMNS = ("backlog", "backlog_per_minute", "waiting_since", "queues", "queues_w
 class WaitingMessages(NamedTuple):
     """Messages that were not consumed at the last offsets; None: not known, for no offsets came.
 
-    ``since``: by when the oldest of them had come; None where all are as new as the last offsets.
-    ``queues``: how many there are; of so many of them ``without_offsets`` nothing is known, so that
-    at least so much waits.
+    ``first_seen``: by when the oldest of them had come; None where all are as new as the last
+    offsets. ``queues``: how many there are; of so many of them ``without_offsets`` nothing is
+    known, so that at least so much waits.
     """
 
     messages: int | None = None
     per_minute: float = 0.0
-    since: datetime | None = None
+    first_seen: datetime | None = None
     queues: int = 0
     without_offsets: int = 0
 
     @classmethod
     def of_columns(cls, row: Mapping[str, Any]) -> "WaitingMessages":
         """The waiting messages that the columns of a row hold."""
-        messages, per_minute, since, queues, without_offsets = (row[name] for name in COLUMNS)
-        return cls(messages, per_minute or 0.0, since, queues or 0, without_offsets or 0)
+        messages, per_minute, first_seen, queues, without_offsets = (row[name] for name in COLUMNS)
+        return cls(messages, per_minute or 0.0, first_seen, queues or 0, without_offsets or 0)
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "WaitingMessages":
@@ -45,8 +45,8 @@ class WaitingMessages(NamedTuple):
         found = cls.of_columns(row)
         if found.messages is None and is_own_retry_topic(row["topic"], row["consumer_group"]):
             return NOTHING
-        is_new = found.since is not None and found.since >= row["last_seen"]
-        return found._replace(since=None) if is_new else found
+        is_new = found.first_seen is not None and found.first_seen >= row["last_seen"]
+        return found._replace(first_seen=None) if is_new else found
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -62,11 +62,14 @@ class WaitingMessages(NamedTuple):
         """
         every = list(every)
         known = [waiting.messages for waiting in every if waiting.messages is not None]
-        since = min((waiting.since for waiting in every if waiting.since is not None), default=None)
+        first_seen = min(
+            (waiting.first_seen for waiting in every if waiting.first_seen is not None),
+            default=None,
+        )
         return cls(
             sum(known) if known else None,
             sum(waiting.per_minute for waiting in every),
-            since,
+            first_seen,
             sum(waiting.queues for waiting in every),
             sum(waiting.without_offsets for waiting in every),
         )
@@ -101,8 +104,10 @@ class WaitingMessages(NamedTuple):
             if self.per_minute > 0:
                 template = "{waiting}, {number:,} more a minute"
             text = Text(template, waiting=text, number=number)
-        if self.since is not None:
-            text = Text("{waiting}, the oldest from {time}", waiting=text, time=shown(self.since))
+        if self.first_seen is not None:
+            text = Text(
+                "{waiting}, the oldest from {time}", waiting=text, time=shown(self.first_seen)
+            )
         if not self.without_offsets:
             return text
         template = "at least {waiting} (no offsets of {number:,} of {queues})"

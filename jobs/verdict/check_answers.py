@@ -67,7 +67,7 @@ class Lack(NamedTuple):
     """The reason why nothing shows whether it is there, and up to when; None: up to the end."""
 
     reason: str
-    until: Instant | None = None
+    ends: Instant | None = None
 
 
 class OtherFault(NamedTuple):
@@ -123,35 +123,36 @@ def answer(finding: FindingRow, look: NewLook, persistence_seconds: int) -> Chec
     if look.is_deleted:
         deleted = Text("no broker knows the group any more: it was deleted")
         return CheckAnswer(finding, "GONE", deleted)
-    until = max((times[-1] for times in look.witnesses.values() if times), default=None)
-    if until is None:
+    last_seen = max((times[-1] for times in look.witnesses.values() if times), default=None)
+    if last_seen is None:
         return not_yet(_reason(look.lacks) or Text("no broker gave a list of the group's members"))
-    if until <= finding.last_seen:
-        template = "nothing newer than the report came: the last snapshot is of {until:dayZ}"
-        return not_yet(Text(template, until=until))
+    if last_seen <= finding.last_seen:
+        template = "nothing newer than the report came: the last snapshot is of {last_seen:dayZ}"
+        return not_yet(Text(template, last_seen=last_seen))
     there = [sighting for sighting in look.sightings if sighting.ongoing]
     if any(sighting.lasts for sighting in there):
-        since = min(sighting.first_seen for sighting in there if sighting.lasts)
-        return CheckAnswer(finding, "STILL_THERE", _seen(since, until))
+        first_seen = min(sighting.first_seen for sighting in there if sighting.lasts)
+        return CheckAnswer(finding, "STILL_THERE", _seen(first_seen, last_seen))
     if there:
-        first = min(sighting.first_seen for sighting in there)
-        short = Text("{seen}, which is too short to count", seen=_seen(first, until))
-        return not_yet(short, first + least if first + least > until else None)
+        first_seen = min(sighting.first_seen for sighting in there)
+        short = Text("{seen}, which is too short to count", seen=_seen(first_seen, last_seen))
+        return not_yet(short, first_seen + least if first_seen + least > last_seen else None)
     seen = max([finding.last_seen, *(sighting.last_seen for sighting in look.sightings)])
     last = Text("last seen at {seen:dayZ}", seen=seen)
-    if reason := _unearned(look, seen, until):
+    if reason := _unearned(look, seen, last_seen):
         return not_yet(reason)
-    blind = max([seen, *(lack.until for lack in look.lacks if lack.until is not None)])
+    blind = max([seen, *(lack.ends for lack in look.lacks if lack.ends is not None)])
     later = [time for times in look.witnesses.values() for time in times if time > blind]
     at = _earned_at(look.witnesses.values(), blind, least)
-    since = min(later, default=until)
+    first_seen = min(later, default=last_seen)
     if at is not None:
-        if lacks := _reason(lack for lack in look.lacks if lack.until == blind):
+        if lacks := _reason(lack for lack in look.lacks if lack.ends == blind):
             return not_yet(lacks, at)
         template = (
-            "{last}, and not seen from {since:dayZ} to {until:clock}, which is too short to tell"
+            "{last}, and not seen from {first_seen:dayZ} to {last_seen:clock}, which is too short "
+            "to tell"
         )
-        return not_yet(Text(template, last=last, since=since, until=until), at)
+        return not_yet(Text(template, last=last, first_seen=first_seen, last_seen=last_seen), at)
     if counted := [other.words for other in look.others if other.lasts]:
         return CheckAnswer(finding, "OTHER_FAULT", last, now=list_of(counted, _MOST_NAMED))
     if look.left and finding.backlog and finding.kind in (ORPHANED, STALLED):
@@ -164,24 +165,30 @@ def answer(finding: FindingRow, look: NewLook, persistence_seconds: int) -> Chec
         ends = max(other_fault.first_seen for other_fault in begun) + least
         template = "{last}, but {others} began at its place, too new to count"
         reason = Text(template, last=last, others=what)
-        return not_yet(reason, ends if ends > until else None)
+        return not_yet(reason, ends if ends > last_seen else None)
     if look.left:
         return CheckAnswer(finding, "GONE", look.left)
-    template = "{last}, and not seen from {since:dayZ} to {until:clock}"
-    return CheckAnswer(finding, "GONE", Text(template, last=last, since=since, until=until))
+    template = "{last}, and not seen from {first_seen:dayZ} to {last_seen:clock}"
+    return CheckAnswer(
+        finding, "GONE", Text(template, last=last, first_seen=first_seen, last_seen=last_seen)
+    )
 
 
-def _seen(since: Instant, until: Instant) -> Text:
-    return Text("seen from {since:dayZ} to {until:clock}", since=since, until=until)
+def _seen(first_seen: Instant, last_seen: Instant) -> Text:
+    return Text(
+        "seen from {first_seen:dayZ} to {last_seen:clock}",
+        first_seen=first_seen,
+        last_seen=last_seen,
+    )
 
 
 def _reason(lacks: Iterable[Lack]) -> str:
     return joined(dict.fromkeys(lack.reason for lack in lacks))
 
 
-def _unearned(look: NewLook, seen: Instant, until: Instant) -> str:
+def _unearned(look: NewLook, seen: Instant, last_seen: Instant) -> str:
     """The reason why the newer snapshots do not show that it is gone, whatever time goes by."""
-    if reason := _reason(lack for lack in look.lacks if lack.until is None):
+    if reason := _reason(lack for lack in look.lacks if lack.ends is None):
         return reason
     silent = [
         client_id
@@ -203,9 +210,10 @@ def _unearned(look: NewLook, seen: Instant, until: Instant) -> str:
             waiting = sum(filter(None, unread))
             return agreeing(
                 waiting,
-                "no offset advanced from {seen:dayZ} to {until:clock}, and {waiting} [waits|wait]",
+                "no offset advanced from {seen:dayZ} to {last_seen:clock}, and {waiting} "
+                "[waits|wait]",
                 seen=seen,
-                until=until,
+                last_seen=last_seen,
                 waiting=count(waiting, "message"),
             )
     return ""
@@ -300,14 +308,14 @@ class CheckAnswers:
         every = {(answered.finding.kind, answered.finding.place) for answered in self.answers}
         if len(every) == 1 and len(named) == len(self.answers):
             return in_words(named)
-        of_all = count(len(self.answers), "finding")
+        all_findings = count(len(self.answers), "finding")
         group = named[0].place.consumer_group
         if len(named) == len(self.answers):
-            return Text("all {findings} of {group}", findings=of_all, group=group)
+            return Text("all {findings} of {group}", findings=all_findings, group=group)
         return Text(
             "{number:,} of {findings} of {group}, {named}",
             number=len(named),
-            findings=of_all,
+            findings=all_findings,
             group=group,
             named=in_words(named),
         )

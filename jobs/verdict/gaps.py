@@ -127,9 +127,9 @@ def clusters_alike(clusters: Iterable[str]) -> Iterator[Gap]:
     """
     in_order = sorted(set(clusters))
     alike = grouped((_BLANK.sub("", " ".join(name.split())), name) for name in in_order)
-    for of_one in alike.values():
-        if len(of_one) > 1:
-            shown = [re.sub(r"\s", "␣", f'"{name}"') for name in of_one]
+    for alike_names in alike.values():
+        if len(alike_names) > 1:
+            shown = [re.sub(r"\s", "␣", f'"{name}"') for name in alike_names]
             text = Text(
                 "clusters {clusters} differ by blanks (␣) alone, so each was audited without the "
                 "members and servers of the other: if they are one, give it one name where the "
@@ -173,9 +173,9 @@ def time_text(time: Instant | datetime) -> Text:
 def first(gaps: Iterable[Gap]) -> list[Gap]:
     """The first gaps of each kind, and of very many how many more there are."""
     shown = []
-    for kind, of_kind in grouped((gap.kind, gap) for gap in gaps).items():
-        shown += of_kind[:_MOST_OF_A_KIND]
-        if more := len(of_kind[_MOST_OF_A_KIND:]):
+    for kind, gaps_of_kind in grouped((gap.kind, gap) for gap in gaps).items():
+        shown += gaps_of_kind[:_MOST_OF_A_KIND]
+        if more := len(gaps_of_kind[_MOST_OF_A_KIND:]):
             shown.append(Gap(kind, Text("and {number:,} more of these", number=more)))
     return shown
 

@@ -163,8 +163,8 @@ def missed_rounds(rounds: RoundTimes, persistence_seconds: int) -> Iterator[Gap]
     """A gap for each cluster that lacks rounds between its first and its last, more than one after
     the other, for so long that what lasts may have come and gone.
     """
-    for cluster, of_cluster in sorted(rounds.items()):
-        times = sorted(of_cluster)
+    for cluster, asked in sorted(rounds.items()):
+        times = sorted(asked)
         usual = usual_interval(times)
         if not usual:
             continue
@@ -199,10 +199,10 @@ def short_nights(rounds: RoundTimes, since: Instant | None, until: Instant | Non
     usual = {cluster: usual_interval(each) for cluster, each in times.items()}
     for cluster, own in sorted(times.items()):
         others = [
-            (of_other[0], of_other[-1])
-            for name, of_other in times.items()
+            (other_rounds[0], other_rounds[-1])
+            for name, other_rounds in times.items()
             if usual[name] and name != cluster
-            if of_other[0] <= own[-1] and own[0] <= of_other[-1]
+            if other_rounds[0] <= own[-1] and own[0] <= other_rounds[-1]
         ]
         interval = usual[cluster]
         edges = [(since or own[0], until or own[-1]), *others]
@@ -229,7 +229,7 @@ def short_nights(rounds: RoundTimes, since: Instant | None, until: Instant | Non
 
 def packed_left_out(left_out: LeftOutRounds) -> dict[str, Any]:
     """The things left out as the summary of an ingest has them; empty where there are none."""
-    rows = [[*key, list(of_rounds.items())] for key, of_rounds in sorted(left_out.items())]
+    rows = [[*key, list(numbers.items())] for key, numbers in sorted(left_out.items())]
     return {_LEFT_OUT: rows} if rows else {}
 
 
@@ -243,8 +243,8 @@ def left_out(
     ``rounds``: of each cluster all in the window. Rounds of a cluster that has none of these are
     taken for all of it.
     """
-    for cluster, what, of_rounds in (ingested or {}).get(_LEFT_OUT, ()):
-        number_at: dict[Instant, int] = dict(of_rounds)
+    for cluster, what, numbers in (ingested or {}).get(_LEFT_OUT, ()):
+        number_at: dict[Instant, int] = dict(numbers)
         asked = set(rounds.get(cluster, number_at))
         without = asked & number_at.keys()
         silence = silence_without(asked, without, persistence_seconds * SECOND) if without else None
@@ -282,7 +282,7 @@ def silences(
     yield from _standing(polls, least)
     yield from silent_brokers(polls, least)
     by_master = polls.rounds.filter((pc.field("broker_id") == 0) & pc.field("answered"))
-    of_masters: Any = grouped(polls.rows(("cluster", "broker_name"), by_master))
+    times_by_master: Any = grouped(polls.rows(("cluster", "broker_name"), by_master))
     for cluster, name in sorted(given.get(NEVER_ASKED, ())):
         text = Text(
             "broker {broker} of cluster {cluster} is in the routes, but no list or answer of it "
@@ -299,15 +299,15 @@ def silences(
             groups=names(sorted(groups), MOST_NAMES),
         )
         yield Gap(gaps.BROKER_SILENT, text)
-    yield from _missing_offsets(given[OFFSETS], rounds, of_masters, least)
+    yield from _missing_offsets(given[OFFSETS], rounds, times_by_master, least)
     # A route counts for so long.
-    of_routes = max(least, settings.route_max_age_seconds * SECOND)
+    route_least = max(least, settings.route_max_age_seconds * SECOND)
     for (cluster, name), times in sorted(given[ROUTES].items()):
         # In place of a nameserver another may come.
         others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
         ends = max(times) if any(max(times) < other for other in others) else None
         asked = [time for time in rounds.get(cluster, ()) if ends is None or time < ends]
-        if silence := _came_no_more(times, asked, of_routes):
+        if silence := _came_no_more(times, asked, route_least):
             text = Text(
                 "nameserver {name} of cluster {cluster} gave no route from {since} to {until}",
                 name=name,
@@ -318,14 +318,14 @@ def silences(
 
 
 def _missing_offsets(
-    given: AnswerTimes, rounds: RoundTimes, of_masters: AnswerTimes, least: Instant
+    given: AnswerTimes, rounds: RoundTimes, times_by_master: AnswerTimes, least: Instant
 ) -> Iterator[Gap]:
     """A gap for each cluster of which no offsets came for so long; of another one for each broker
     whose master answered then about members.
     """
     by_cluster = grouped((cluster, (name, times)) for (cluster, name), times in given.items())
-    for cluster, of_brokers in sorted(by_cluster.items()):
-        at_any = set().union(*(times for _, times in of_brokers))
+    for cluster, broker_times in sorted(by_cluster.items()):
+        at_any = set().union(*(times for _, times in broker_times))
         if silence := _came_no_more(at_any, rounds.get(cluster, ()), least):
             text = Text(
                 "cluster {cluster}: no broker gave offsets from {since} to {until}: whether its "
@@ -335,8 +335,8 @@ def _missing_offsets(
             )
             yield Gap(gaps.OFFSETS_MISSING, text)
             continue
-        for name, times in sorted(of_brokers):
-            if silence := _came_no_more(times, of_masters.get((cluster, name), ()), least):
+        for name, times in sorted(broker_times):
+            if silence := _came_no_more(times, times_by_master.get((cluster, name), ()), least):
                 text = Text(
                     "broker {broker} of cluster {cluster} gave lists and no offsets from {since} "
                     "to {until}: whether its queues were consumed then is not known",
@@ -389,9 +389,9 @@ def silent_brokers(polls: BrokerPolls, least: Instant) -> Iterator[Gap]:
                 **silence.words,
             )
             yield Gap(gaps.BROKER_SILENT, text)
-    of_groups = grouped(polls.unanswered_in(polls.rounds.filter(pc.field("answered"))))
-    for key, of_group in sorted(of_groups.items(), key=str):
-        if silence := silence_of(key[:-1], of_group):
+    unanswered_by_group = grouped(polls.unanswered_in(polls.rounds.filter(pc.field("answered"))))
+    for key, unanswered in sorted(unanswered_by_group.items(), key=str):
+        if silence := silence_of(key[:-1], unanswered):
             text = Text(
                 "broker {broker} of cluster {cluster} did not answer about {group} in "
                 "{rounds:,} rounds, but about other groups; the longest silence was from "
@@ -399,7 +399,7 @@ def silent_brokers(polls: BrokerPolls, least: Instant) -> Iterator[Gap]:
                 broker=f"{key[1]}/{key[2]}",
                 cluster=key[0],
                 group=key[-1],
-                rounds=len(of_group),
+                rounds=len(unanswered),
                 **silence.words,
             )
             yield Gap(gaps.BROKER_SILENT, text)
@@ -447,9 +447,9 @@ def refused_lists(polls: BrokerPolls, persistence_seconds: int) -> Iterator[Gap]
     of a group, or for as long as what has to last.
     """
     lasting = _lasting(polls, persistence_seconds * SECOND)
-    for cluster, of_cluster in grouped((refused.cluster, refused) for refused in lasting).items():
-        by_broker = grouped((refused.broker, refused) for refused in of_cluster)
-        by_group = grouped((refused.consumer_group, refused) for refused in of_cluster)
+    for cluster, refusals in grouped((refused.cluster, refused) for refused in lasting).items():
+        by_broker = grouped((refused.broker, refused) for refused in refusals)
+        by_group = grouped((refused.consumer_group, refused) for refused in refusals)
         for lists in min(by_group, by_broker, key=len).values():
             longest = max(lists, key=lambda refused: refused.silence.length())
             text = agreeing(

@@ -429,8 +429,8 @@ def _others(tables: Tables, problems: Iterable[Mapping[str, Any]]) -> dict[str, 
         if row["persistence"] == kinds.PERSISTENT
         and row["attributed_to"] not in ("ROUTE_CHANGED", "STATE_CHANGED")
     )
-    of_drift = {kind: len(set(places)) for kind, places in sorted(drift.items())}
-    return found | of_drift | {kinds.UNREADABLE: len(unreadable), kinds.STACKED: len(stacked)}
+    drift_by_kind = {kind: len(set(places)) for kind, places in sorted(drift.items())}
+    return found | drift_by_kind | {kinds.UNREADABLE: len(unreadable), kinds.STACKED: len(stacked)}
 
 
 def _not_audited(tables: Tables) -> Iterator[UnauditedTopics]:
@@ -439,14 +439,14 @@ def _not_audited(tables: Tables) -> Iterator[UnauditedTopics]:
     rows = tables.read("group_health", [*columns, *UNAUDITED]).to_pylist()
     rows = sorted((row for row in rows if row["known_issue"] is None), key=place_of)
     whole = grouped((row["coverage"], row) for row in rows if not is_complete(row["coverage"]))
-    for coverage, of_coverage in sorted(whole.items()):
-        reason = with_texts(of_coverage[0])["reason"]
-        yield UnauditedTopics(coverage, tuple(map(place_of, of_coverage)), reason)
+    for coverage, rows_of_coverage in sorted(whole.items()):
+        reason = with_texts(rows_of_coverage[0])["reason"]
+        yield UnauditedTopics(coverage, tuple(map(place_of, rows_of_coverage)), reason)
     partly = grouped(
         (row["unaudited_coverage"], row)
         for row in rows
         if row["unaudited_coverage"] is not None and is_complete(row["coverage"])
     )
-    for coverage, of_coverage in sorted(partly.items()):
-        times = tuple(of_coverage[0][name] for name in UNAUDITED[1:])
-        yield UnauditedTopics(coverage, tuple(map(place_of, of_coverage)), "", times)
+    for coverage, rows_of_coverage in sorted(partly.items()):
+        times = tuple(rows_of_coverage[0][name] for name in UNAUDITED[1:])
+        yield UnauditedTopics(coverage, tuple(map(place_of, rows_of_coverage)), "", times)

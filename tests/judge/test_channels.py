@@ -114,8 +114,8 @@ def test_start_times_that_alternate_count_no_connection_that_one_list_has():
 def test_channels_have_their_times_and_when_they_were_gone():
     dossier = group({"x": polls((1,), (2,))})
     (first, second) = sorted(channels_of(dossier, broker_answers(dossier.polls))[ID])
-    assert (first.first_seen, first.last_seen, first.gone_by) == (0, 0, at(60))
-    assert (second.first_seen, second.gone_by) == (at(60), None)
+    assert (first.first_seen, first.last_seen, first.ends) == (0, 0, at(60))
+    assert (second.first_seen, second.ends) == (at(60), None)
 
 
 # ---------------------------------------------------------------- many connections of one id
@@ -127,8 +127,8 @@ def channels(draw):
     drawn = st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans())
     made = []
     for port, (first, length, goes) in enumerate(draw(st.lists(drawn, max_size=9))):
-        gone_by = at(60 * (first + length + 1)) if goes else None
-        times = (at(60 * first), at(60 * (first + length)), gone_by)
+        ends = at(60 * (first + length + 1)) if goes else None
+        times = (at(60 * first), at(60 * (first + length)), ends)
         made.append(Channel(("x", 0), ID, f"h:{port}", *times))
     return made
 
@@ -157,11 +157,11 @@ def stays(one, new):
 
 
 def seen_once(one):
-    return one.first_seen == one.last_seen and one.gone_by is not None
+    return one.first_seen == one.last_seen and one.ends is not None
 
 
 def left_behind(one, channels):
-    return one.gone_by is not None and any(
+    return one.ends is not None and any(
         one.first_seen < each.first_seen <= one.last_seen
         and one.last_seen - each.first_seen <= EXPIRY
         for each in channels
@@ -170,8 +170,8 @@ def left_behind(one, channels):
 
 def come_and_go(there, channels):
     """None of them is in two lists, nor is any of the list before, or of the one after."""
-    before = [one for one in channels if any(one.gone_by == each.first_seen for each in there)]
-    after = [one for one in channels if any(one.first_seen == each.gone_by for each in there)]
+    before = [one for one in channels if any(one.ends == each.first_seen for each in there)]
+    after = [one for one in channels if any(one.first_seen == each.ends for each in there)]
     return all(each.first_seen == each.last_seen for each in there) and any(
         crowd and all(map(seen_once, crowd)) for crowd in (before, after)
     )

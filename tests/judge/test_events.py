@@ -307,8 +307,8 @@ def test_a_member_that_came_and_left_and_one_that_flaps_are_no_deploy() -> None:
 
 
 def test_a_broker_that_has_just_come_lists_its_members_one_after_the_other() -> None:
-    assert changed((0, "a"), (60, "ab"), (61, "abc"), began=[at(0)])[0][1:3] == (61, 61)
-    assert changed((0, "ab"), (60, "b"), began=[at(0)])[0][0] == "GROUP_SCALED"
+    assert changed((0, "a"), (60, "ab"), (61, "abc"), brokers_came=[at(0)])[0][1:3] == (61, 61)
+    assert changed((0, "ab"), (60, "b"), brokers_came=[at(0)])[0][0] == "GROUP_SCALED"
 
 
 def test_a_process_that_began_later_under_the_same_id_restarted() -> None:

@@ -208,9 +208,9 @@ def lives():
 @given(lives(), st.integers(0, 3))
 def test_no_row_of_lives_that_follow_one_another_is_longer(every, overlap):
     def follows(one, other):
-        if one.end is None or one.start >= other.start:
+        if one.ends is None or one.begins >= other.begins:
             return False
-        return max(one.start, one.end - overlap) <= other.start
+        return max(one.begins, one.ends - overlap) <= other.begins
 
     def longest(of):
         return 1 + max((longest(each) for each in every if follows(of, each)), default=0)

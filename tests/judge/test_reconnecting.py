@@ -22,8 +22,8 @@ A, B = ("broker-a", 0), ("broker-b", 0)
 
 
 def channel(port, first, last, broker=A, client_id="a"):
-    gone_by = None if last >= END else at(last + 60)
-    return Channel(broker, client_id, f"10.0.0.1:{port}", at(first), at(last), gone_by)
+    ends = None if last >= END else at(last + 60)
+    return Channel(broker, client_id, f"10.0.0.1:{port}", at(first), at(last), ends)
 
 
 def breaking(every, times, listed=130, broker=A, client_id="a", began=0):

@@ -179,7 +179,7 @@ def test_answers_refute_no_more_of_a_finding_than_their_situations(
     index = index_holdings(holdings_of(infos, segments=segments, allocations=OVERLAPPING))
     time, queue = Extent(at(0), at(7200), 1, "PERSISTENT", ongoing=True), (BROKER, 0)
     (found,) = index[TOPIC].refuted(queue, time, is_duplicate=is_duplicate)
-    assert (found.since, found.until) == (at(since), at(until) + 1)
+    assert (found.begins, found.ends) == (at(since), at(until) + 1)
     assert found.lasts == at(6300) - at(5400)
 
 

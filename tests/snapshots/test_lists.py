@@ -354,11 +354,11 @@ def test_an_empty_list_is_an_answer_without_an_id():
     assert (row["outcome"], row["connections"], row["list_id"]) == ("ANSWERED", 0, None)
 
 
-@pytest.mark.parametrize(("heard_until", "is_expired"), [(500, False), (501, True)])
-def test_who_is_never_heard_again_while_another_one_is_has_stopped(heard_until, is_expired):
+@pytest.mark.parametrize(("last_heard", "is_expired"), [(500, False), (501, True)])
+def test_who_is_never_heard_again_while_another_one_is_has_stopped(last_heard, is_expired):
     rows = tables(
         heartbeat("a", "T", seconds=425.5),
-        heartbeat("b", "T", seconds=heard_until),
+        heartbeat("b", "T", seconds=last_heard),
         poll("a", "b", seconds=500),
         expiry=120,
     )

@@ -110,8 +110,8 @@ _WitnessRun: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant,
 
 
 def _by_witness(runs: Iterable[_WitnessRun[Witness]]) -> list[Answers[Witness]]:
-    of_witnesses = grouped((run[0], run) for run in runs)
-    return [_witness_answers(runs) for _, runs in sorted(of_witnesses.items(), key=itemgetter(0))]
+    by_witness = grouped((run[0], run) for run in runs)
+    return [_witness_answers(runs) for _, runs in sorted(by_witness.items(), key=itemgetter(0))]
 
 
 def _witness_answers(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
@@ -231,7 +231,7 @@ def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[ClientReques
                 before = asked[run.client_id].get(round_)
                 is_answer = run.error_code is None or (before is not None and before.answered)
                 asked[run.client_id][round_] = ClientRequest(moment, round_, is_answer)
-    return {client_id: sorted(of_client.values()) for client_id, of_client in asked.items()}
+    return {client_id: sorted(requests.values()) for client_id, requests in asked.items()}
 
 
 def gone_clients(
@@ -254,7 +254,7 @@ def gone_clients(
     suspects = {id_: requests for id_, requests in silent if any(it.answered for it in requests)}
     if not suspects:
         return {}
-    answered = {request.round_ for of_id in asked.values() for request in of_id if request.answered}
+    answered = {request.round_ for asks in asked.values() for request in asks if request.answered}
     found: dict[str, DeadClient] = {}
     for client_id, last_seen in _last_listed(dossier, answers, suspects.keys()).items():
         begins = _died_at(suspects[client_id], answered, last_seen - expiry)
@@ -286,13 +286,13 @@ def _last_listed(
     lists = dossier.list_members.items()
     having = {name: wanted.intersection(members().client_ids) for name, members in lists}
     having[NOT_ONLINE] = set()
-    until: dict[str, Instant] = {}
+    last_seen: dict[str, Instant] = {}
     there: set[str] = set()
     for answer in answers:
         last: set[str] = set()
         for at, place in zip(answer.collected_at.tolist(), answer.contents.tolist(), strict=True):
             last = having.get(answer.names[place], last)
             for client_id in last:
-                until[client_id] = max(at, until.get(client_id, at))
+                last_seen[client_id] = max(at, last_seen.get(client_id, at))
         there |= last
-    return {client_id: at for client_id, at in until.items() if client_id not in there}
+    return {client_id: at for client_id, at in last_seen.items() if client_id not in there}

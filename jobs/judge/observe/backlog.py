@@ -72,11 +72,11 @@ class UnreadMessages(NamedTuple):
     at_last: int
 
 
-def left_unread(offsets: QueueOffsets | None, until: Instant | None) -> UnreadMessages | None:
+def left_unread(offsets: QueueOffsets | None, ends: Instant | None) -> UnreadMessages | None:
     """The messages that wait in the queue at its last poll before it is back; None: too few."""
     if offsets is None:
         return None
-    polls = None if until is None else np.searchsorted(offsets.times, until)
+    polls = None if ends is None else np.searchsorted(offsets.times, ends)
     written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
     waiting = offsets.waiting[:polls]
     # Messages on their way, and those that came since the poll before; nothing for one poll.
@@ -154,7 +154,7 @@ def topic_backlog(queues: Iterable[QueueOffsets]) -> TopicBacklog:
     known = [queue for queue in queues if queue.times.size]
     if not known:
         return TopicBacklog()
-    messages, per_minute, since = 0, 0.0, []
+    messages, per_minute, first_seen = 0, 0.0, []
     for offsets in known:
         consumed = offsets.consumer_offsets[-1]
         # Nearly all have nothing, and need no more than this.
@@ -166,8 +166,8 @@ def topic_backlog(queues: Iterable[QueueOffsets]) -> TopicBacklog:
         if minutes := int(offsets.times[-1] - offsets.times[start]) / (60 * SECOND):
             per_minute += int(left[-1] - left[start]) / minutes
         not_there = np.flatnonzero(offsets.broker_offsets <= consumed)
-        since.append(int(offsets.times[not_there[-1] + 1 if not_there.size else 0]))
-    return TopicBacklog(messages, round(per_minute, 6), min(since, default=None))
+        first_seen.append(int(offsets.times[not_there[-1] + 1 if not_there.size else 0]))
+    return TopicBacklog(messages, round(per_minute, 6), min(first_seen, default=None))
 
 
 def backlog_over_time(queues: Iterable[QueueOffsets]) -> list[tuple[Instant, int]]:
@@ -259,8 +259,8 @@ def reading(
     if offsets is None:
         return ReadIntervals()
     moved = unmoved = kept_up = worked_off = shown = whole = 0
-    for since, until in times:
-        start, end = np.searchsorted(offsets.times, since), last_up_to(offsets, until) + 1
+    for first_seen, last_seen in times:
+        start, end = np.searchsorted(offsets.times, first_seen), last_up_to(offsets, last_seen) + 1
         waiting = offsets.waiting[start:end]
         came = np.diff(offsets.broker_offsets[start:end])
         steps = np.diff(offsets.consumer_offsets[start:end])
@@ -270,7 +270,7 @@ def reading(
         kept_up += int(np.count_nonzero((steps > 0) & (_NOT_FAR * left <= came)))
         worked_off += int(np.count_nonzero((steps > 0) & (left > came)))
         shown += int(offsets.times[end - 1] - offsets.times[start]) if start < end else 0
-        whole += until - since
+        whole += last_seen - first_seen
     return ReadIntervals(moved, unmoved, kept_up, worked_off, shown / whole if whole else 0.0)
 
 

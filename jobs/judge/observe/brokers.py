@@ -75,15 +75,17 @@ class Absence(NamedTuple):
         away = between(self.begins, self.ends)
         return Text("the master of {broker} was away {time}", broker=self.broker_name, time=away)
 
-    def is_within(self, since: Any, until: Any) -> Any:
+    def is_within(self, first_seen: Any, last_seen: Any) -> Any:
         """True for polls of its time or of the minute after it; also for arrays of polls.
 
         Two copies of an offset are those of two brokers until clients have committed to the new
         one. What the round before saw of the master was over when it left.
         """
-        return (until >= self.begins) & (self.ends is None or since <= self.ends + _TWO_COPIES)
+        return (last_seen >= self.begins) & (
+            self.ends is None or first_seen <= self.ends + _TWO_COPIES
+        )
 
-    def is_blind_between(self, since: Any, until: Any) -> Any:
+    def is_blind_between(self, first_seen: Any, last_seen: Any) -> Any:
         """True for polls between which an offset may have moved unseen.
 
         Once a route gives the slave alone, clients read from it and commit to it
@@ -92,9 +94,9 @@ class Absence(NamedTuple):
         a slave), so that its copy shows what they do. While they follow, and where the route still
         names a master that does not answer, it does not.
         """
-        shows = self.followed is not None and since >= self.followed + _TWO_COPIES
-        shows &= self.ends is None or until < self.ends
-        return self.is_within(since, until) & self.has_slave & ~np.asarray(shows)
+        shows = self.followed is not None and first_seen >= self.followed + _TWO_COPIES
+        shows &= self.ends is None or last_seen < self.ends
+        return self.is_within(first_seen, last_seen) & self.has_slave & ~np.asarray(shows)
 
     def explains(self, time: Timed, snapshots: Sequence[Instant]) -> bool:
         """True if the absence explains why queues of the broker did not move in a time: the master
@@ -157,8 +159,8 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
             for times_of in (answered, silent, with_master, without)
         )
         acts = frozenset(dossier.acting.get(name, ()))
-        of_slave = acts | (unnamed - named)
-        absent, answers = silences | of_slave, answers - acts
+        slave_serves = acts | (unnamed - named)
+        absent, answers = silences | slave_serves, answers - acts
         every = sorted(answers | absent | named)
         runs = [(away, [*times]) for away, times in groupby(every, (absent - answers).__contains__)]
         for number, (away, times) in enumerate(runs):
@@ -168,25 +170,27 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
             if away and is_seen and (unrouted or lasts):
                 ends = runs[number + 1][1][0] if number + 1 < len(runs) else None
                 is_silent = not silences.isdisjoint(times)
-                followed = min(of_slave.intersection(times), default=None)
+                followed = min(slave_serves.intersection(times), default=None)
                 seen = times[0], times[-1], ends, unrouted, is_silent
                 yield Absence(name, *seen, followed, has_slave=name in slaves)
 
 
 def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Times) -> None:
     """Adds when a topic's routes named each broker's master, and when they lacked it."""
-    since: dict[tuple[str, str], Instant] = {}
+    first_seen: dict[tuple[str, str], Instant] = {}
     for run in routes:
         for broker in run.brokers:
             key = run.namesrv_addr, broker.broker_name
-            since[key] = min(run.times[0], since.get(key, run.times[0]))
+            first_seen[key] = min(run.times[0], first_seen.get(key, run.times[0]))
     for run in routes:
         ids = {broker.broker_name: broker.broker_ids for broker in run.brokers}
-        for (addr, name), first in since.items():
+        for (addr, name), earliest in first_seen.items():
             if addr == run.namesrv_addr:
                 named = name in ids and (ids[name] is None or 0 in (ids[name] or ()))
                 # Before it came it was not away.
-                times = run.times if name in ids else [time for time in run.times if time > first]
+                times = (
+                    run.times if name in ids else [time for time in run.times if time > earliest]
+                )
                 (with_master if named else without)[name].append(times)
 
 
@@ -218,12 +222,12 @@ def address_changes(dossier: Dossier) -> Iterator[AddressChange]:
     for broker, seen in sorted((routed | asked).items()):
         if broker in shared or broker[0] not in topics:
             continue
-        of_addrs = grouped((addr, time) for time, addr in seen)
-        for (_, before), (since, now) in pairwise(sorted(seen)):
+        times_by_addr = grouped((addr, time) for time, addr in seen)
+        for (_, before), (begins, now) in pairwise(sorted(seen)):
             is_switch = any(len(ids[broker[0], addr]) > 1 for addr in (before, now))
-            is_other = max(of_addrs[before]) < min(of_addrs[now])
+            is_other = max(times_by_addr[before]) < min(times_by_addr[now])
             if before != now and (broker[1] == MASTER_ID if is_switch else is_other):
-                yield AddressChange(broker, since, before, now, is_switch)
+                yield AddressChange(broker, begins, before, now, is_switch)
 
 
 def topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
@@ -252,12 +256,12 @@ def last_change(
     dossier: Dossier,
     absences: Iterable[Absence],
     broker_name: str,
-    since: Instant,
-    until: Instant,
+    first_seen: Instant,
+    last_seen: Instant,
 ) -> BrokerChange | None:
     """The last change of the broker between two polls, as far as anything shows it."""
     every = (change for change in address_changes(dossier) if change.broker == (broker_name, 0))
-    moved = [change for change in every if since < change.begins <= until]
+    moved = [change for change in every if first_seen < change.begins <= last_seen]
     if moved:
         change = moved[-1]
         what = Text(
@@ -268,14 +272,14 @@ def last_change(
             now=change.now,
         )
         return BrokerChange(what, is_of_slave=True)
-    begun = (one for one in absences if one.broker_name == broker_name and one.begins <= until)
-    away = [absence for absence in begun if absence.ends is None or absence.ends > since]
+    begun = (one for one in absences if one.broker_name == broker_name and one.begins <= last_seen)
+    away = [absence for absence in begun if absence.ends is None or absence.ends > first_seen]
     if away:
         last = away[-1]
-        serves = last.followed is not None and (last.ends is None or last.ends > until)
+        serves = last.followed is not None and (last.ends is None or last.ends > last_seen)
         return BrokerChange(last.what, is_of_slave=serves)
     polls = (run for run in dossier.polls if run[:2] == ((broker_name, 0), NO_ANSWER))
-    silent = [time for run in polls for time in run.times if since <= time <= until]
+    silent = [time for run in polls for time in run.times if first_seen <= time <= last_seen]
     if not silent:
         return None
     time = zoned_clock(min(silent))
@@ -350,16 +354,16 @@ def no_config(dossier: Dossier) -> NoConfig | None:
         min(time for time in answers if time > max((t for t in answers if answers[t]), default=-1))
         for answers in said.values()
     ]
-    since, until, last = max(lacked), max(had, default=None), dossier.last_listed
+    begins, last_seen, last = max(lacked), max(had, default=None), dossier.last_listed
     # Members that a broker lists no more are gone at once where they stopped. Of rounds that are
     # further apart than it keeps a silent one nobody knows.
-    is_seen = until is None or since - until <= BRIDGED_AT_LEAST
-    has_members = last is not None and last.time >= (since if is_seen else until or since)
+    is_seen = last_seen is None or begins - last_seen <= BRIDGED_AT_LEAST
+    has_members = last is not None and last.time >= (begins if is_seen else last_seen or begins)
     polled = {run.broker[0] for run in dossier.polls if run.answer != NO_ANSWER}
-    stored = {offsets.broker_name for of_topic in dossier.offsets.values() for offsets in of_topic}
+    stored = {offsets.broker_name for queues in dossier.offsets.values() for offsets in queues}
     # Brokers of other groups never had it.
     names = [name for name, answers in said.items() if any(answers.values())] or said.keys()
     routes = [run for runs in dossier.routes.values() for run in runs]
     routed = {b.broker_name for run in routes if run.times[-1] >= present for b in run.brokers}
     gone = dossier.configured.keys() - routed if routes else set()
-    return NoConfig(since, until, names, (polled | stored) - said.keys() - gone, has_members)
+    return NoConfig(begins, last_seen, names, (polled | stored) - said.keys() - gone, has_members)

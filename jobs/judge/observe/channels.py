@@ -52,7 +52,7 @@ class Channel(NamedTuple):
     """One connection of a client in the lists of one broker.
 
     ``first_seen`` and ``last_seen`` are the first and the last poll that list it, at the times at
-    which the broker answered; ``gone_by`` the first poll after it that does not, None where there
+    which the broker answered; ``ends`` the first poll after it that does not, None where there
     is none: it is there in the last list.
     """
 
@@ -61,12 +61,12 @@ class Channel(NamedTuple):
     client_addr: str
     first_seen: Instant
     last_seen: Instant
-    gone_by: Instant | None
+    ends: Instant | None
 
     @property
     def is_seen_once(self) -> bool:
         """True if one poll lists it, and the next one does not."""
-        return self.gone_by is not None and self.first_seen == self.last_seen
+        return self.ends is not None and self.first_seen == self.last_seen
 
 
 def channels_of(
@@ -90,32 +90,32 @@ def channels_of(
         client_ids.update(client_id for client_id, number in addresses.items() if number > 1)
     if not client_ids:
         return {}
-    of_ids = {
+    worth_following = {
         name: [one for one in members if one[0] in client_ids] for name, members in listed.items()
     }
-    every = (channel for answer in answers for channel in _broker_channels(answer, of_ids))
+    every = (channel for answer in answers for channel in _broker_channels(answer, worth_following))
     return grouped((channel.client_id, channel) for channel in every)
 
 
 def _broker_channels(
-    answers: Answers[Broker], of_list: Mapping[str, Sequence[tuple[str, str]]]
+    answers: Answers[Broker], connections_by_list: Mapping[str, Sequence[tuple[str, str]]]
 ) -> Iterable[Channel]:
-    """``of_list``: by list the client ids and addresses that are worth a look."""
+    """``connections_by_list``: by list the client ids and addresses that are worth a look."""
     open_: dict[tuple[str, str], Channel] = {}
     polls = zip(answers.contents.tolist(), answers.collected_at.tolist(), strict=True)
     for place, run in groupby(polls, itemgetter(0)):
         times = [at for _, at in run]
-        first, last, name = times[0], times[-1], answers.names[place]
-        if name not in of_list and name != NOT_ONLINE:
+        first_seen, last_seen, name = times[0], times[-1], answers.names[place]
+        if name not in connections_by_list and name != NOT_ONLINE:
             continue  # the answer has no list
-        here = set(of_list.get(name, ()))
+        here = set(connections_by_list.get(name, ()))
         for connection in [connection for connection in open_ if connection not in here]:
-            yield open_.pop(connection)._replace(gone_by=first)
+            yield open_.pop(connection)._replace(ends=first_seen)
         for client_id, client_addr in here:
             channel = open_.get((client_id, client_addr)) or Channel(
-                answers.witness, client_id, client_addr, first, last, None
+                answers.witness, client_id, client_addr, first_seen, last_seen, None
             )
-            open_[client_id, client_addr] = channel._replace(last_seen=last)
+            open_[client_id, client_addr] = channel._replace(last_seen=last_seen)
     yield from open_.values()
 
 
@@ -129,14 +129,14 @@ class ProcessCounts:
         expiry: Instant,
     ) -> None:
         starts = starts_of(clients)
-        self._of_ids = [
+        self._ids = [
             _IdChannels(
                 client_id,
-                {broker: _AtBroker(own, expiry) for broker, own in by_broker(of_id).items()},
+                {broker: _AtBroker(own, expiry) for broker, own in by_broker(listed).items()},
                 _started_at_once(starts.get(client_id, ())),
             )
-            for client_id, of_id in sorted(channels.items())
-            if _overlap(of_id)
+            for client_id, listed in sorted(channels.items())
+            if _overlap(listed)
         ]
 
     def at(self, polls: Mapping[Broker, Instant]) -> tuple[ProcessCount, ...]:
@@ -144,7 +144,7 @@ class ProcessCounts:
 
         ``polls``: when each broker was asked.
         """
-        return tuple(count for of_id in self._of_ids if (count := of_id.at(polls)) is not None)
+        return tuple(count for one in self._ids if (count := one.at(polls)) is not None)
 
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
@@ -244,8 +244,8 @@ class _AtBroker:
         if any(channel.first_seen != channel.last_seen for channel in there):
             return False
         came = {channel.first_seen for channel in there}
-        went = {channel.gone_by for channel in there}
-        before = [channel for channel in self._channels if channel.gone_by in came]
+        went = {channel.ends for channel in there}
+        before = [channel for channel in self._channels if channel.ends in came]
         after = [channel for channel in self._channels if channel.first_seen in went]
         beside = (crowd for crowd in (before, after) if crowd)
         return any(all(channel.is_seen_once for channel in crowd) for crowd in beside)
@@ -268,9 +268,9 @@ def _together(channels: Sequence[Channel], expiry: Instant) -> int:
     lasting = [channel for channel in channels if channel.last_seen - expiry > channel.first_seen]
     came = sorted(channel.first_seen for channel in lasting)
     left = sorted(channel.last_seen - expiry for channel in lasting)
-    of_new = set(came)
+    new_ones = set(came)
     processes = (
-        bisect_right(came, time) - bisect_right(left, time) + (time not in of_new)
+        bisect_right(came, time) - bisect_right(left, time) + (time not in new_ones)
         for time in {channel.first_seen for channel in channels}
     )
     return max(processes, default=0)
@@ -281,7 +281,7 @@ def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant
 
     ``first_seen`` are those of its broker's channels, ascending.
     """
-    if one.gone_by is None:
+    if one.ends is None:
         return False
     after = bisect_right(first_seen, one.first_seen)
     newer = max(after, bisect_left(first_seen, one.last_seen - expiry))
@@ -307,4 +307,7 @@ def _started_at_once(starts: Starts) -> int:
     """
     seen = grouped((start, at) for at, start in starts)
     spans = [(min(times), max(times)) for times in seen.values()]
-    return max((sum(first <= at <= last for first, last in spans) for at, _ in spans), default=1)
+    return max(
+        (sum(first_seen <= at <= last_seen for first_seen, last_seen in spans) for at, _ in spans),
+        default=1,
+    )

@@ -120,8 +120,8 @@ def shares_of(allocations: Sequence[Allocation[MessageQueue]]) -> list[tuple[Any
 def rows_of_shares(places: pa.RecordBatch, shares: Any) -> AllocationRows:
     """The rows of some situations; ``places``: as above, by column; ``shares``: of ``SHARES``."""
     lengths = shares.value_lengths().fill_null(0).to_numpy()
-    of_rows: Any = pa.array(np.repeat(np.arange(len(lengths)), lengths))
-    columns = [places.column(name).take(of_rows) for name in _PLACE]
+    row_numbers: Any = pa.array(np.repeat(np.arange(len(lengths)), lengths))
+    columns = [places.column(name).take(row_numbers) for name in _PLACE]
     columns += shares.flatten().flatten()
     cast = [array.cast(field.type) for array, field in zip(columns, _SCHEMA, strict=True)]
     return AllocationRows(pa.Table.from_arrays(cast, schema=_SCHEMA), np.cumsum(lengths).tolist())
@@ -142,5 +142,5 @@ def _read(packed: tuple[Piece, ...]) -> tuple[QueueAllocation, ...]:
     flat = queues.flatten()
     pairs = list(zip(flat.field(0).to_pylist(), flat.field(1).to_pylist(), strict=True))
     ends = np.cumsum(queues.value_lengths()).tolist()
-    of_queues = [tuple(pairs[start:end]) for start, end in pairwise([0, *ends])]
-    return tuple(map(Allocation._make, zip(*columns.values(), of_queues, strict=True)))
+    queues_of_rows = [tuple(pairs[start:end]) for start, end in pairwise([0, *ends])]
+    return tuple(map(Allocation._make, zip(*columns.values(), queues_of_rows, strict=True)))

@@ -162,8 +162,8 @@ def state_of(
         topic=topic,
         # In order, for the order in which rows come, or a broker prints a set, has no meaning.
         client_lists=tuple(
-            core.ClientList(*broker, _each_once(of_list))
-            for broker, of_list in sorted(lists.items())
+            core.ClientList(*broker, _each_once(members))
+            for broker, members in sorted(lists.items())
         ),
         topic_routes=tuple(
             # Each name once.

@@ -57,17 +57,17 @@ def times_of_group(dossier: Dossier) -> GroupTimes | None:
     """Tells what the group shows; None: too little recurs, as of a single connection."""
     listed = [run for run in dossier.polls if run.answer in dossier.list_members]
     by_broker = [runs for _, runs in sorted(grouped((run.broker, run) for run in listed).items())]
-    of_connections = [each for runs in by_broker if (each := _of_connections(dossier, runs))]
-    apart = [company.period for company in of_connections if company.mean < _OF_CONNECTIONS]
-    if 2 * len(apart) > len(of_connections):
+    companies = [each for runs in by_broker if (each := _company_of_connections(dossier, runs))]
+    apart = [company.period for company in companies if company.mean < _OF_CONNECTIONS]
+    if 2 * len(apart) > len(companies):
         return GroupTimes(True, int(np.median(apart)))
-    of_brokers = _of_brokers(by_broker)
-    if of_brokers is not None and of_brokers.mean < _OF_BROKERS:
-        return GroupTimes(True, of_brokers.period)
-    return GroupTimes(False, 0) if of_brokers or of_connections else None
+    company = _company_of_brokers(by_broker)
+    if company is not None and company.mean < _OF_BROKERS:
+        return GroupTimes(True, company.period)
+    return GroupTimes(False, 0) if company or companies else None
 
 
-def _of_brokers(by_broker: Sequence[Sequence[PollRun]]) -> _Company | None:
+def _company_of_brokers(by_broker: Sequence[Sequence[PollRun]]) -> _Company | None:
     """The company of the brokers. Those of rounds begin and end together as a rule, which is seen
     at once.
     """
@@ -81,7 +81,7 @@ def _of_brokers(by_broker: Sequence[Sequence[PollRun]]) -> _Company | None:
     return _company([(unit, np.array(run.times)) for unit, run in meetings], len(by_broker))
 
 
-def _of_connections(dossier: Dossier, runs: Sequence[PollRun]) -> _Company | None:
+def _company_of_connections(dossier: Dossier, runs: Sequence[PollRun]) -> _Company | None:
     """The company of the connections in a broker's lists. Lists that change seldom are those of
     rounds: heartbeats come by turns, so that no list stays for several of their times.
     """
@@ -92,11 +92,11 @@ def _of_connections(dossier: Dossier, runs: Sequence[PollRun]) -> _Company | Non
     connections = [set(_connections(dossier, run)) for run in runs]
     # A client that reconnects, or has no address at times, is one unit still. Of a group with one
     # client id the addresses alone tell its processes apart.
-    has_ids = len({client_id for of_run in connections for client_id, _ in of_run}) > 1
+    has_ids = len({client_id for pairs in connections for client_id, _ in pairs}) > 1
     numbers: dict[tuple[str, ...], int] = {}
     lists = []
-    for of_run in connections:
-        units = {numbers.setdefault(c[:1] if has_ids else c, len(numbers)) for c in of_run}
+    for pairs in connections:
+        units = {numbers.setdefault(c[:1] if has_ids else c, len(numbers)) for c in pairs}
         lists.append(np.array(sorted(units)))
     at = [np.array(run.times) for run in runs]
     return _company([pair for pair in zip(lists, at, strict=True) if len(pair[0])], len(numbers))
@@ -108,8 +108,8 @@ def _uninterrupted(runs: Sequence[PollRun]) -> Iterator[PollRun]:
     before = accumulate((run.times[-1] for run in in_order), max)
     following = [*(run.times[0] for run in in_order[1:]), None]
     is_free = True
-    for run, last, after in zip(in_order, before, following, strict=True):
-        is_alone = after is None or last < after
+    for run, last_seen, after in zip(in_order, before, following, strict=True):
+        is_alone = after is None or last_seen < after
         if is_free and is_alone:
             yield run
         is_free = is_alone

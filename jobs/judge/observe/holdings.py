@@ -168,8 +168,8 @@ class _SituationShares(NamedTuple):
         """The brokers that no process of the id reaches."""
         lacking = Counter(name for client, name in unreachable if client in (None, client_id))
         processes = max(self.copies.get(client_id, 1), 1)
-        of_all = {name for client, name in unreachable if client is None}
-        return frozenset(of_all | {name for name, times in lacking.items() if times >= processes})
+        for_all = {name for client, name in unreachable if client is None}
+        return frozenset(for_all | {name for name, times in lacking.items() if times >= processes})
 
 
 def _shares(phase: Phase, client_ids: Collection[str]) -> _SituationShares:
@@ -203,16 +203,16 @@ class _Segment(NamedTuple):
     changed_at: Instant
     settled_at: Instant
     #: Up to when it is sure to hold.
-    holds_until: Instant
+    last_seen: Instant
     #: The beginning of the next one.
-    end: Instant
+    ends: Instant
 
     def explanation_at(self, moment: Instant) -> str | None:
         """The change that explains why a process holds something else at that moment.
 
         When the first phase began nobody saw. Between two phases either may be in force.
         """
-        if moment > self.holds_until:
+        if moment > self.last_seen:
             return STATE_CHANGED
         if moment <= self.changed_at + _ROUTE_LAG:
             return ROUTE_CHANGED
@@ -222,19 +222,21 @@ class _Segment(NamedTuple):
 
     def pieces(self) -> list["_Piece"]:
         """Its time, cut where another reason explains a difference, or none."""
-        since, end = self.phase.first_seen, self.end
-        changes = self.settled_at, self.changed_at + _ROUTE_LAG + 1, self.holds_until + 1
-        cuts = {since, end, *[change for change in changes if since < change < end]}
+        begins, ends = self.phase.first_seen, self.ends
+        changes = self.settled_at, self.changed_at + _ROUTE_LAG + 1, self.last_seen + 1
+        cuts = {begins, ends, *[change for change in changes if begins < change < ends]}
         return [(self, *edges) for edges in pairwise(sorted(cuts))]
 
     def make_holding(
-        self, reported: "_Answer | _Line", since: Instant, until: Instant, **more: Any
+        self, reported: "_Answer | _Line", first_seen: Instant, last_seen: Instant, **more: Any
     ) -> Holding:
         """The holding of the process from one time to another, as it reported it."""
         process, topic, run = reported.process, self.phase.topic, reported.report.run
         activities = reported.report.activities.get(topic, {})
         computed = self.shares().by_client[process.client_id]
-        return Holding(process, topic, since, until, run, activities, self.phase, computed, **more)
+        return Holding(
+            process, topic, first_seen, last_seen, run, activities, self.phase, computed, **more
+        )
 
 
 #: A part of a segment from one time to another, without its end: one reason, or none, explains a
@@ -251,24 +253,24 @@ def _segments(
     segments: list[_Segment] = []
     for phase, following in zip_longest(phases, phases[1:]):
         # After the last phase nobody looked: for a while it counts.
-        holds_until = phase.last_seen if following else phase.last_seen + _ROUTE_LAG
-        end = following.first_seen if following else holds_until + 1
-        of_phase = shares[phase.situation_id]
+        last_seen = phase.last_seen if following else phase.last_seen + _ROUTE_LAG
+        ends = following.first_seen if following else last_seen + 1
+        phase_shares = shares[phase.situation_id]
         if phase.verdict.coverage == QUEUES_CHOSEN:
             # Neither lists nor routes change what a member takes by assign()
             # (``assign_overlap_gap``).
-            chosen = False, _NEVER, phase.first_seen, end - 1, end
-            segments.append(_Segment(phase, of_phase, *chosen))
+            chosen = False, _NEVER, phase.first_seen, ends - 1, ends
+            segments.append(_Segment(phase, phase_shares, *chosen))
             continue
         if following and following.situation_id == phase.situation_id:
-            holds_until = end - 1
+            last_seen = ends - 1
         # The change that began a phase was collected in its first round, after that one began.
         is_one_round = following and phase.last_seen == phase.first_seen
-        changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
+        changed = bisect_right(changes, ends - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + REBALANCE_INTERVAL, changed_at + _ROUTE_LAG)
-        times = changed_at, settled_at, holds_until, end
-        segments.append(_Segment(phase, of_phase, not segments, *times))
+        times = changed_at, settled_at, last_seen, ends
+        segments.append(_Segment(phase, phase_shares, not segments, *times))
     return segments
 
 
@@ -309,8 +311,8 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     """
     shown = (run for run in clients if run.source == RUNNING_INFO and _shows_its_queues(run))
     by_process = grouped(((run.client_id, run.start_timestamp), run) for run in shown)
-    of_rounds = grouped(chain.from_iterable(run.times for run in chain(*by_process.values())))
-    latest = {round_: max(moments) for round_, moments in of_rounds.items() if round_ is not None}
+    by_round = grouped(chain.from_iterable(run.times for run in chain(*by_process.values())))
+    latest = {round_: max(moments) for round_, moments in by_round.items() if round_ is not None}
     rounds = sorted(latest.items())
     longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
@@ -347,8 +349,8 @@ def _in_time(
     process = ReportingProcess(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
-        moments, _, of_run = zip(*answers, strict=True)
-        yield _Answer(process, ProcessReport(runs[number]), of_run, moments, frozenset(bridged))
+        moments, _, in_rounds = zip(*answers, strict=True)
+        yield _Answer(process, ProcessReport(runs[number]), in_rounds, moments, frozenset(bridged))
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
@@ -367,8 +369,8 @@ def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Hold
     client_id = answer.process.client_id
     first = bisect_right(pieces, answer.moments[0], key=itemgetter(2))
     end = bisect_right(pieces, answer.moments[-1], key=itemgetter(1))
-    for segment, since, until in pieces[first:end]:
-        within = slice(bisect_left(answer.moments, since), bisect_left(answer.moments, until))
+    for segment, begins, ends in pieces[first:end]:
+        within = slice(bisect_left(answer.moments, begins), bisect_left(answer.moments, ends))
         rounds, moments = answer.rounds[within], answer.moments[within]
         shares = segment.shares()
         if not moments or client_id not in shares.by_client:
@@ -377,8 +379,8 @@ def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Hold
             answer,
             moments[0],
             moments[-1],
-            is_settled=segment.settled_at <= since <= segment.holds_until,
-            explained_by=segment.explanation_at(since),
+            is_settled=segment.settled_at <= begins <= segment.last_seen,
+            explained_by=segment.explanation_at(begins),
             rounds=rounds,
             moments=moments,
             bridged=answer.bridged.intersection(rounds),
@@ -433,12 +435,12 @@ def _log_holdings(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Itera
     have the id, nothing shows which of them still run, and none counts (``S2``).
     """
     found = [period for line in lines for period in _periods(line, segments)]
-    of_id: dict[tuple[str, int], set[str | None]] = defaultdict(set)
+    processes_of: dict[tuple[str, int], set[str | None]] = defaultdict(set)
     for holding, _ in found:
-        of_id[holding.process.client_id, holding.phase.position].add(holding.process.process)
+        processes_of[holding.process.client_id, holding.phase.position].add(holding.process.process)
     for holding, copies in found:
         # Logs without a label cannot be counted.
-        if len(of_id[holding.process.client_id, holding.phase.position] - {None}) <= copies:
+        if len(processes_of[holding.process.client_id, holding.phase.position] - {None}) <= copies:
             yield holding
 
 
@@ -460,15 +462,15 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
         # Who joins or leaves is followed in a moment; clients have a route only once they have
         # polled it.
         follows = max(line.logged_at, segment.phase.first_seen)
-        for since, until, explained_by in (
+        for first_seen, last_seen, explained_by in (
             (follows, min(segment.changed_at + _ROUTE_LAG, ends), ROUTE_CHANGED),
             (counts_from, ends, OTHER_LIST if is_other_list else None),
         ):
-            if since < until:
+            if first_seen < last_seen:
                 period = segment.make_holding(
                     line,
-                    since,
-                    until,
+                    first_seen,
+                    last_seen,
                     is_settled=explained_by != ROUTE_CHANGED,
                     explained_by=explained_by,
                     has_lengths_of_phase=line.logged_at >= segment.settled_at,

@@ -83,12 +83,12 @@ class AnswerRound:
 
 
 class Refuted(NamedTuple):
-    """A part of a finding's time in which the answers refute it: from ``since`` up to ``until``,
+    """A part of a finding's time in which the answers refute it: from ``begins`` up to ``ends``,
     without it. Beyond them the finding ends, an answer shows it, or the situation is another one.
     """
 
-    since: Instant
-    until: Instant
+    begins: Instant
+    ends: Instant
     #: The time from the first to the last of these answers.
     lasts: Instant
 
@@ -149,7 +149,7 @@ class HoldingsOfTopic:
             if answer_round.is_of_one_phase and (shows or refutes):
                 shown.append((shows, answer_round))
         by_shown = groupby(shown, key=itemgetter(0))
-        runs = [(shows, [one for _, one in of_run]) for shows, of_run in by_shown]
+        runs = [(shows, [one for _, one in pairs]) for shows, pairs in by_shown]
         return [
             Refuted(
                 of[0].moment if before else max(of[0].phase.first_seen, time.first_seen),
@@ -297,8 +297,8 @@ def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Dr
     compared = (held for held in holdings if held.phase.is_computed and not held.broadcasts)
     return [
         _drift(drift, queue, shown, persistence_seconds)
-        for _, of_process in groupby(compared, key=attrgetter("process", "topic"))
-        for drift, queue, shown in _unbroken(of_process)
+        for _, process_holdings in groupby(compared, key=attrgetter("process", "topic"))
+        for drift, queue, shown in _unbroken(process_holdings)
     ]
 
 

@@ -197,7 +197,7 @@ class _Disagreements:
                     missing[client_id] = copies
         return missing, surely
 
-    def patches(self, polls: Mapping[Broker, int], end: Instant) -> Iterator[Patch]:
+    def patches(self, polls: Mapping[Broker, int], ends: Instant) -> Iterator[Patch]:
         """The changes at brokers between their answer and the end of the round.
 
         A change that a broker shows at its next poll counts as done where another broker showed
@@ -217,17 +217,17 @@ class _Disagreements:
             at, now, later = one.times[number], *one.names[number : number + 2]
             # The last answer of each other one since then: when, and whether that counts in this
             # round.
-            since = [
+            later_answers = [
                 (other.times[place], other.names[place], place == in_force[other.broker])
                 for other in self._but(one)
-                for place in [bisect_right(other.times, end) - 1]
+                for place in [bisect_right(other.times, ends) - 1]
                 if place >= 0 and other.times[place] > at
             ]
             changed = self._lists.differing(now, later)
             seen = [
                 id_
                 for id_ in changed
-                if any(counts(name)[id_] == counts(later)[id_] for _, name, _ in since)
+                if any(counts(name)[id_] == counts(later)[id_] for _, name, _ in later_answers)
             ]
             done = self._undisputed(one, number, seen)
             if later == NOT_ONLINE and len(done) < len(changed):
@@ -235,7 +235,7 @@ class _Disagreements:
                 done = []
             if done:
                 yield Patch(one.broker, tuple(done), later)
-            fresh = [(time, name) for time, name, is_in_force in since if is_in_force]
+            fresh = [(time, name) for time, name, is_in_force in later_answers if is_in_force]
             if not fresh or not one.is_gap(number) or (done and later == NOT_ONLINE):
                 continue
             _, latest = max(fresh)

@@ -64,8 +64,8 @@ def _given(
         for number, (run, _) in enumerate(runs)
         for snapshot, collected_at in zip(run.times[counted], run.answered_at[counted], strict=True)
     )
-    for number, of_number in groupby(polls, key=itemgetter(2)):
-        (run, queues), (snapshot, collected_at, _) = runs[number], next(of_number)
+    for number, polls_of_run in groupby(polls, key=itemgetter(2)):
+        (run, queues), (snapshot, collected_at, _) = runs[number], next(polls_of_run)
         yield snapshot, collected_at, run.namesrv_addr, queues
 
 
@@ -77,8 +77,8 @@ def readable(brokers: Iterable[RouteBroker]) -> Sequence[Readable]:
 
 def readable_queues(routes: Iterable[tuple[str, Sequence[RouteBroker]]]) -> frozenset[QueueKey]:
     """The queues that every nameserver's route has; ``routes`` by nameserver."""
-    of_each = [queues_of(readable(brokers)) for _, brokers in routes]
-    return frozenset(of_each[0].intersection(*of_each[1:])) if of_each else frozenset()
+    read = [queues_of(readable(brokers)) for _, brokers in routes]
+    return frozenset(read[0].intersection(*read[1:])) if read else frozenset()
 
 
 def queues_of(brokers: Sequence[Readable]) -> set[QueueKey]:

@@ -233,17 +233,17 @@ def routes_in_force(
     return found
 
 
-def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[str, str]:
+def _caught_up(held: Sequence[tuple[Answers[str], int]], ends: Instant) -> dict[str, str]:
     """The nameservers that were asked too early to give the route that another one gives."""
     found: dict[str, str] = {}
     for one, poll in held:
         now, later = one.name_of(poll), one.name_of(min(poll + 1, len(one.contents) - 1))
-        since = (
-            other.name_of(of_other)
-            for other, of_other in held
-            if one.collected_at[poll] < other.collected_at[of_other] <= end
+        newer = (
+            other.name_of(other_poll)
+            for other, other_poll in held
+            if one.collected_at[poll] < other.collected_at[other_poll] <= ends
         )
-        if later != now and later in since:
+        if later != now and later in newer:
             found[one.witness] = later
     return found
 
@@ -264,12 +264,12 @@ def _topic_periods(
     for start, end in pairwise([*sorted({*group.runs, *given}), len(group.snapshots)]):
         # Both begin with the first snapshot.
         if start in group.runs:
-            run, of_lists = run + 1, group.runs[start]
+            run, merged = run + 1, group.runs[start]
         if start in given:
-            of_nameservers = given[start]
-        key = (id(of_lists), of_nameservers)
+            routes_given = given[start]
+        key = (id(merged), routes_given)
         if key not in made:
-            made[key] = _situation(dossier, topic, of_lists, of_nameservers, brokers, mode)
+            made[key] = _situation(dossier, topic, merged, routes_given, brokers, mode)
         first_seen, last_seen = group.snapshots[[start, end - 1]].tolist()
         periods.append(Period(made[key], run, first_seen, last_seen, end - start))
     return periods
@@ -278,15 +278,15 @@ def _topic_periods(
 def _situation(
     dossier: Dossier,
     topic: str,
-    of_lists: _MergedLists,
+    merged: _MergedLists,
     given: GivenRoutes | None,
     brokers: Mapping[tuple[str, str], tuple[RouteBroker, ...]],
     mode: str | None,
 ) -> TopicSituation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
-    given_lists, process_counts, (patches, _) = of_lists
-    every = [*chain.from_iterable(of_route for _, of_route in routes)]
-    unreachable = _unreachable(of_lists, every)
+    given_lists, process_counts, (patches, _) = merged
+    every = [*chain.from_iterable(route_brokers for _, route_brokers in routes)]
+    unreachable = _unreachable(merged, every)
     subject = (dossier.cluster, dossier.consumer_group, topic)
     seen = (*subject, given_lists, patches, process_counts, unreachable)
     locks = bool(dossier.consumes_in_order)
@@ -295,7 +295,7 @@ def _situation(
     return TopicSituation(id_, *seen, routes, mode, locks)
 
 
-def _unreachable(of_lists: _MergedLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:
+def _unreachable(merged: _MergedLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:
     """The broker names of the topic's route that a client does not reach: see the core's ``State``.
 
     The route decides whom clients ask, and read from: the master, or its slaves where there is none
@@ -303,10 +303,10 @@ def _unreachable(of_lists: _MergedLists, brokers: Iterable[RouteBroker]) -> tupl
     from names without a queue of the topic.
     """
     asked = asked_brokers(brokers)
-    answered = [broker for broker, answer in of_lists.answers if answer != NO_ANSWER]
-    of_names = Counter(broker[0] for broker in asked.intersection(answered))
-    missing = Counter(pair for pair in of_lists.shown.unreachable if pair[1] in asked)
+    answered = [broker for broker, answer in merged.answers if answer != NO_ANSWER]
+    answers_by_name = Counter(broker[0] for broker in asked.intersection(answered))
+    missing = Counter(pair for pair in merged.shown.unreachable if pair[1] in asked)
     fewest = grouped(((id_, broker[0]), number) for (id_, broker), number in missing.items())
-    lacking = (pair for pair in fewest.items() if len(pair[1]) == of_names[pair[0][1]])
+    lacking = (pair for pair in fewest.items() if len(pair[1]) == answers_by_name[pair[0][1]])
     found = Counter({pair: min(numbers) for pair, numbers in lacking})
     return tuple(sorted(found.elements(), key=lambda pair: (pair[1], pair[0] or "")))

@@ -138,9 +138,9 @@ def phases_of(
         start = bisect_left(snapshots, period.first_seen)
         own = snapshots[start : bisect_right(snapshots, period.last_seen)]
         places = [0, *[bisect_left(own, cut) for cut in cuts[first:end]], len(own)]
-        for watch, (since, until) in enumerate(pairwise(places), start=first):
-            part = phase._replace(first_seen=own[since], last_seen=own[until - 1])
-            yield part._replace(snapshots=until - since, watch=watch)
+        for watch, (place, following) in enumerate(pairwise(places), start=first):
+            part = phase._replace(first_seen=own[place], last_seen=own[following - 1])
+            yield part._replace(snapshots=following - place, watch=watch)
 
 
 def _blind(phases: Sequence[Phase]) -> list[bool]:

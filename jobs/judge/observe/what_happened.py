@@ -77,14 +77,14 @@ def find_events(
     """All events that the group saw; ``members``, ``unsteady``: see ``members_that_changed``."""
     topics = topics_by_broker(dossier)
     away = [*masters_that_left(absences, topics)]
-    began = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
+    brokers_came = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
     usual = usual_gap_but_for_one(np.diff(snapshots))
     for event in chain(
         away,
         nameservers_that_differ(by_topic),
         addresses_that_changed(dossier, topics),
         topics_resized(route_changes),
-        members_that_changed(dossier, members, snapshots, began, unsteady),
+        members_that_changed(dossier, members, snapshots, brokers_came, unsteady),
     ):
         yield _with_gap_before(event, snapshots, usual)
 
@@ -162,7 +162,7 @@ def _that_differ(routes: Sequence[tuple[str, Sequence[RouteBroker]]]) -> list[st
     queues = {addr: readable_queues([(addr, brokers)]) for addr, brokers in routes}
     given = list(queues.values())
     counts = max(given, key=lambda of: (given.count(of), len(of), sorted(of)))
-    return [addr for addr, of_addr in queues.items() if of_addr != counts]
+    return [addr for addr, readable in queues.items() if readable != counts]
 
 
 def addresses_that_changed(
@@ -216,8 +216,8 @@ def _resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]:
         if now != known:
             steps.append((change.first_seen, known, now))
         known = now
-    for of_one in together(steps, lambda step: (step[0], step[0]), FOLLOW_TIME):
-        (begins, before, _), (ends, _, now) = of_one[0], of_one[-1]
+    for one_change in together(steps, lambda step: (step[0], step[0]), FOLLOW_TIME):
+        (begins, before, _), (ends, _, now) = one_change[0], one_change[-1]
         if before == now:
             continue
         was, is_ = sum(before.values()), sum(now.values())
@@ -256,14 +256,14 @@ def members_that_changed(
     dossier: Dossier,
     in_time: Sequence[ListedIds],
     snapshots: Sequence[Instant],
-    began: Sequence[Instant] = (),
+    brokers_came: Sequence[Instant] = (),
     unsteady: Sequence[tuple[Instant, Instant]] = (),
 ) -> Iterator[Event]:
     """The deploys and the scalings of a group: what its lists show before and after.
 
     It was deployed where members were replaced, by others or, as they restart, by themselves; at
     least half of them where their number changed too. Otherwise it was scaled. A process that
-    shared an id, and gets one of its own, was restarted. ``began``: when
+    shared an id, and gets one of its own, was restarted. ``brokers_came``: when
     a broker came; it lists one member after the other, at their next heartbeats, which is no event
     of the group. ``unsteady``: the times in which members come and go without end, which is none.
 
@@ -279,13 +279,13 @@ def members_that_changed(
         return
     group, restarted = dossier.consumer_group, restarts(dossier.clients)
     left = [
-        (later.since, one.client_ids - later.client_ids)
+        (later.first_seen, one.client_ids - later.client_ids)
         for one, later in pairwise(in_time)
         if not one.client_ids <= later.client_ids
-        or not any(came <= later.since <= came + FOLLOW_TIME for came in began)
+        or not any(came <= later.first_seen <= came + FOLLOW_TIME for came in brokers_came)
     ]
     steps = [*left, *[(at, frozenset({client_id})) for at, client_id in restarted]]
-    since = [listed.since for listed in in_time]
+    first_seen = [listed.first_seen for listed in in_time]
     apart = max(_ONE_DEPLOY, _ROUNDS_OF_ONE * usual_gap(np.diff(snapshots)))
 
     def until_next_round(step: tuple[Instant, frozenset[str]]) -> tuple[Instant, Instant]:
@@ -293,13 +293,13 @@ def members_that_changed(
         later = snapshots[bisect_right(snapshots, step[0]) :][:1]
         return step[0], later[0] if later and later[0] - step[0] > apart else step[0]
 
-    for of_one in together(steps, until_next_round, apart):
-        begins, ends = of_one[0][0], of_one[-1][0]
-        listed_before = in_time[max(bisect_left(since, begins) - 1, 0)]
-        listed_now = in_time[max(bisect_right(since, ends) - 1, 0)]
+    for one_change in together(steps, until_next_round, apart):
+        begins, ends = one_change[0][0], one_change[-1][0]
+        listed_before = in_time[max(bisect_left(first_seen, begins) - 1, 0)]
+        listed_now = in_time[max(bisect_right(first_seen, ends) - 1, 0)]
         before, now = listed_before.client_ids, listed_now.client_ids
         was, is_ = listed_before.processes, listed_now.processes
-        came_back = frozenset().union(*[ids for _, ids in of_one]) & before & now
+        came_back = frozenset().union(*[ids for _, ids in one_change]) & before & now
         again = came_back | {client_id for at, client_id in restarted if begins <= at <= ends}
         without = _without_members(in_time, snapshots, begins, ends)
         if without[0] is None:
@@ -309,7 +309,7 @@ def members_that_changed(
         if was == is_:  # As many processes with more ids than before, or fewer: some have others.
             replaced = max(replaced, gone, new)
         is_deploy = was == is_ or 2 * replaced >= min(len(before), len(now)) > 0
-        is_restless = any(first <= ends and begins <= last for first, last in unsteady)
+        is_restless = any(earliest <= ends and begins <= latest for earliest, latest in unsteady)
         is_of_one_round = not is_deploy and now < before and [ends] == [*snapshots[-1:]]
         if is_restless or is_of_one_round or (is_deploy and not replaced):
             continue
@@ -342,11 +342,13 @@ def _without_members(
     no member until their next heartbeat.
     """
     for one, later in zip_longest(in_time, in_time[1:]):
-        until = later.since if later else None
-        last = snapshots[-1] if until is None else snapshots[bisect_left(snapshots, until) - 1]
-        is_long = last - one.since > HEARTBEAT_INTERVAL
-        if begins <= one.since <= ends and not one.client_ids and is_long:
-            return one.since, until
+        back_at = later.first_seen if later else None
+        last_seen = (
+            snapshots[-1] if back_at is None else snapshots[bisect_left(snapshots, back_at) - 1]
+        )
+        is_long = last_seen - one.first_seen > HEARTBEAT_INTERVAL
+        if begins <= one.first_seen <= ends and not one.client_ids and is_long:
+            return one.first_seen, back_at
     return None, None
 
 

@@ -91,7 +91,7 @@ def with_events(case: Case, tables: Mapping[str, list[Row]]) -> dict[str, list[R
     )
     events = merged(_row(dossier.cluster, event, [dossier.consumer_group]) for event in seen)
     in_order = sorted(events, key=lambda event: _EXPLAINING.index(event["kind"]))
-    began: dict[int, list[tuple[str, Row]]] = defaultdict(list)
+    consequences: dict[int, list[tuple[str, Row]]] = defaultdict(list)
     explained = dict(tables)
     for table in kinds.GRADED_TABLES:
         kind = kinds.QUEUE_FINDINGS.get(table)
@@ -100,16 +100,16 @@ def with_events(case: Case, tables: Mapping[str, list[Row]]) -> dict[str, list[R
             event = _event_that_explains(row, kind or row["fault"], in_order, snapshots)
             named = row | {"event_id": event and event["event_id"]}
             if event is not None:
-                began[id(event)].append((kind or row["fault"], named))
+                consequences[id(event)].append((kind or row["fault"], named))
                 if kind is None and event["changed"] is not None:
                     template = "it began with {event}, which changed {changes}"
                     more = Text(template, event=in_short(event), changes=event["changed"])
                     named["evidence"] = joined([row["evidence"], more])
             explained[table].append(named)
     # Merged once more, for what they cost.
-    rows = merged(_with_costs(event, began[id(event)], snapshots) for event in events)
+    rows = merged(_with_costs(event, consequences[id(event)], snapshots) for event in events)
     whole = kinds.OF_ONE_GROUP
-    explained["events"] = [(bounded if row["kind"] in whole else _of_columns)(row) for row in rows]
+    explained["events"] = [(bounded if row["kind"] in whole else _as_columns)(row) for row in rows]
     return explained
 
 
@@ -165,7 +165,7 @@ def merged(rows: Iterable[Row]) -> list[Row]:
         return row["begins"], max(row["last_seen"], row["ends"] or 0)
 
     by_subject = grouped(((row["cluster"], row["kind"], row["subject"]), row) for row in rows)
-    events = chain.from_iterable(together(of_one, time_of) for of_one in by_subject.values())
+    events = chain.from_iterable(together(own, time_of) for own in by_subject.values())
     return sorted(map(_event, events), key=place)
 
 
@@ -203,10 +203,10 @@ def bounded(row: Row) -> Row:
         "groups_left_out": len(row["groups"][MOST_GROUPS:]),
         "finding_ids": row["finding_ids"][:MOST_FINDINGS],
     }
-    return _of_columns(published)
+    return _as_columns(published)
 
 
-def _of_columns(row: Row) -> Row:
+def _as_columns(row: Row) -> Row:
     """The row without what is no column: the topics of an event, and what came of it."""
     return {name: row[name] for name in EVENTS.schema.names if name in row}
 
@@ -226,8 +226,8 @@ def left_at_once(rows: Iterable[Row], rounds: Sequence[Instant]) -> Iterator[lis
     emptied = (row for row in rows if row["without_members_since"] is not None)
     left = sorted(emptied, key=lambda row: (row["without_members_since"], row["subject"]))
     while len(left) >= _LEAST_GROUPS:
-        since = np.array([row["without_members_since"] for row in left], np.int64)
-        ends = np.searchsorted(since, since + moment, side="right")
+        begins = np.array([row["without_members_since"] for row in left], np.int64)
+        ends = np.searchsorted(begins, begins + moment, side="right")
         first = int(np.argmax(ends - np.arange(len(left))))
         at_once = slice(first, int(ends[first]))
         if len({row["subject"] for row in left[at_once]}) < _LEAST_GROUPS:
@@ -240,7 +240,7 @@ def members_left(rows: Sequence[Row], rounds: Sequence[Instant]) -> Row:
     """The event that the groups' own ones are (``left_at_once``)."""
     cluster = rows[0]["cluster"]
     groups = sorted({row["subject"] for row in rows})
-    begins, latest = (edge(row["without_members_since"] for row in rows) for edge in (min, max))
+    earliest, latest = (edge(row["without_members_since"] for row in rows) for edge in (min, max))
     named = list_of(groups, _MOST_NAMED)
     every = count(len(groups), "group")
     event = {
@@ -250,15 +250,15 @@ def members_left(rows: Sequence[Row], rounds: Sequence[Instant]) -> Row:
         "what": Text("{groups} lost all their members ({names})", groups=every, names=named),
         "evidence": Text(
             "brokers listed members of each of them at {earlier}, and of none at {later}",
-            earlier=zoned_clock(rounds[max(bisect_left(rounds, begins) - 1, 0)]),
+            earlier=zoned_clock(rounds[max(bisect_left(rounds, earliest) - 1, 0)]),
             later=zoned_clock(latest),
         ),
     }
     seen = []
     for row in rows:
-        since, until = row["without_members_since"], row["without_members_until"]
-        last = rounds[-1] if until is None else rounds[bisect_left(rounds, until) - 1]
-        times = {"begins": since, "last_seen": last, "ends": until}
+        begins, ends = row["without_members_since"], row["without_members_until"]
+        last_seen = rounds[-1] if ends is None else rounds[bisect_left(rounds, ends) - 1]
+        times = {"begins": begins, "last_seen": last_seen, "ends": ends}
         seen.append(row | event | times | {"merged_event_ids": [row["event_id"]]})
     return _event(seen) | {"findings": sum(row["findings"] for row in rows)}
 
@@ -350,31 +350,35 @@ def _event_that_explains(
     Two things that were both there in the first round did not begin together: what was there then
     is explained by an event of then only where the event brings its cause.
     """
-    first_seen = since = finding["first_seen"]
+    first_seen = finding_begins = finding["first_seen"]
     if kind == kinds.STALLED or kind in BY_OFFSETS:
         # Two polls show it together: it began after the first of them.
-        since = next(iter(snapshots[bisect_right(snapshots, first_seen) :][:1]), first_seen)
+        finding_begins = next(
+            iter(snapshots[bisect_right(snapshots, first_seen) :][:1]), first_seen
+        )
     for event in events:
         may_begin = first_seen > snapshots[0] or event["begins"] > snapshots[0]
-        if _explains(event, finding, since) and (may_begin or _brings(event, finding)):
+        if _explains(event, finding, finding_begins) and (may_begin or _brings(event, finding)):
             return event
     return None
 
 
-def _with_costs(event: Row, began: Iterable[tuple[str, Row]], snapshots: Sequence[Instant]) -> Row:
-    """The event with what came of it; ``began``: the findings and faults that began with it, each
-    with its kind.
+def _with_costs(
+    event: Row, consequences: Iterable[tuple[str, Row]], snapshots: Sequence[Instant]
+) -> Row:
+    """The event with what came of it; ``consequences``: the findings and faults that began with it,
+    each with its kind.
     """
     lost: set[tuple[str, str, int]] = set()
     twice: set[tuple[str, str, int]] = set()
     lasting: list[tuple[str, Row]] = []
     messages, recovered, is_over = 0, [0], True
-    for kind, row in began:
+    for kind, row in consequences:
         if kind not in (ORPHANED, DUPLICATE, UNEXPLAINED) and _is_lasting(row):
             lasting.append((kind, row))
         if "certainty" in row and _is_sure(row):
-            of_kind = twice if kind == DUPLICATE else lost
-            of_kind.add((row["topic"], row["broker_name"], row["queue_id"]))
+            queues_of_kind = twice if kind == DUPLICATE else lost
+            queues_of_kind.add((row["topic"], row["broker_name"], row["queue_id"]))
         elif row.get("unread_messages") is not None and _is_lasting(row):
             # No route or no member has them any more, and so no finding of a queue.
             numbers = range(row["queues_affected"])
@@ -383,7 +387,7 @@ def _with_costs(event: Row, began: Iterable[tuple[str, Row]], snapshots: Sequenc
         is_over &= _passed(row)
         recovered += snapshots[bisect_right(snapshots, row["last_seen"]) :][:1]
     return event | {
-        "finding_ids": [row["finding_id"] for _, row in began],
+        "finding_ids": [row["finding_id"] for _, row in consequences],
         "queues_lost": len(lost),
         "queues_read_twice": len(twice),
         "messages_lost": messages,
@@ -418,22 +422,22 @@ def _came_of(lasting: Sequence[tuple[str, Row]]) -> Text | None:
     if not counted:
         return None
     _, is_ongoing, _, kind = max(counted)
-    of_kind = [row for of, row in lasting if of == kind and row["severity"] != kinds.INFO]
-    what = fault_in_words(kind, len(of_kind))
+    queues_of_kind = [row for of, row in lasting if of == kind and row["severity"] != kinds.INFO]
+    what = fault_in_words(kind, len(queues_of_kind))
     if is_ongoing:
         return Text("since then {what:within}", what=what)
-    until = max(row["last_seen"] for row in of_kind)
-    return Text("then {what:within} until {time}", what=what, time=clock(until))
+    last_seen = max(row["last_seen"] for row in queues_of_kind)
+    return Text("then {what:within} until {time}", what=what, time=clock(last_seen))
 
 
-def _explains(event: Row, finding: Row, since: Instant) -> bool:
+def _explains(event: Row, finding: Row, finding_begins: Instant) -> bool:
     """True if a finding began with the event: while clients followed it, at its beginning or its
-    end; a lasting event explains at any time what has the causes that it brings. ``since``: the
-    first snapshot by which the finding may have begun.
+    end; a lasting event explains at any time what has the causes that it brings.
+    ``finding_begins``: the first snapshot by which the finding may have begun.
     """
     kind, begins, ends = event["kind"], event["begins"], event["ends"]
     first_seen = finding["first_seen"]
-    if since < begins or _is_long_over(event, first_seen):
+    if finding_begins < begins or _is_long_over(event, first_seen):
         return False
     if kind in kinds.OF_ONE_GROUP:
         return True

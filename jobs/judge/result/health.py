@@ -228,11 +228,11 @@ def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Verdict
     return [
         {
             **asdict(queue),
-            "first_seen": of_queue[0].first_seen,
-            "last_seen": of_queue[-1].last_seen,
-            "snapshots": sum(period.snapshots for period in of_queue),
+            "first_seen": shown_periods[0].first_seen,
+            "last_seen": shown_periods[-1].last_seen,
+            "snapshots": sum(period.snapshots for period in shown_periods),
         }
-        for queue, of_queue in shown.items()
+        for queue, shown_periods in shown.items()
     ]
 
 
@@ -308,10 +308,10 @@ def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterato
     """
     offsets = grouped((offsets_of.topic, offsets_of) for offsets_of in case.offsets.values())
     for row in rows:
-        of_topic = offsets.get(row["topic"], ())
-        facts = [*_one_queue_alone(of_topic), *_beyond(case, of_topic)]
+        queues = offsets.get(row["topic"], ())
+        facts = [*_one_queue_alone(queues), *_beyond(case, queues)]
         if row["coverage"] in _HAS_READERS and not _is_explained(found, row["topic"]):
-            facts += _does_not_move(of_topic, case.persistence_seconds)
+            facts += _does_not_move(queues, case.persistence_seconds)
         if row["topic"] == case.main_topic:
             facts += [*retries(case), *_addresses_by_turns(case.dossier)]
             facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
@@ -331,14 +331,18 @@ def _does_not_move(queues: Sequence[QueueOffsets], seconds: int) -> Iterator[Tex
 
     Worked example: at 10:00 and at 10:05 the group is at 900 of 1,000 in every queue.
     """
-    last = max((int(queue.times[-1]) for queue in queues if queue.times.size), default=0)
+    last_seen = max((int(queue.times[-1]) for queue in queues if queue.times.size), default=0)
     stays: dict[QueueKey, tuple[Instant, int]] = {}
     for queue in queues:
         waiting = queue.waiting
         moves = (np.diff(queue.consumer_offsets) != 0) | (waiting[:-1] <= 0)
-        since = int(queue.times[np.flatnonzero(moves)[-1] + 1 if moves.any() else 0])
-        if waiting[-1] > 0 and queue.times[-1] == last and last - since >= seconds * SECOND:
-            stays[queue.broker_name, queue.queue_id] = since, int(waiting[-1])
+        first_seen = int(queue.times[np.flatnonzero(moves)[-1] + 1 if moves.any() else 0])
+        if (
+            waiting[-1] > 0
+            and queue.times[-1] == last_seen
+            and last_seen - first_seen >= seconds * SECOND
+        ):
+            stays[queue.broker_name, queue.queue_id] = first_seen, int(waiting[-1])
     if stays:
         yield Text(
             "{waiting} in {queues}, whose offsets did not move {time}: no other queue moved and "
@@ -346,7 +350,7 @@ def _does_not_move(queues: Sequence[QueueOffsets], seconds: int) -> Iterator[Tex
             "check that it is consumed",
             waiting=waiting_in_words(sum(messages for _, messages in stays.values())),
             queues=queues_in_words(stays),
-            time=between(max(since for since, _ in stays.values()), last),
+            time=between(max(first_seen for first_seen, _ in stays.values()), last_seen),
         )
 
 
@@ -407,14 +411,14 @@ def _beyond(case: Case, queues: Iterable[QueueOffsets]) -> Iterator[Text]:
             or any(one.is_within(times[0], times[-1]) for one in away)
         ):
             continue
-        why, since = "EITHER", offsets.broker_offsets[start:]
+        why, written = "EITHER", offsets.broker_offsets[start:]
         # An end that a slave may have given says nothing of the master's.
         if start and not any(one.is_within(offsets.times[start - 1], times[0]) for one in away):
             before = offsets.broker_offsets[start - 1]
-            why = "LOST" if since.max() < before else "SET" if since.min() >= before else why
+            why = "LOST" if written.max() < before else "SET" if written.min() >= before else why
         found[why][offsets.broker_name, offsets.queue_id] = int(ahead[-1])
-    for why, of_queues in found.items():
-        messages, where = max(of_queues.values()), queues_in_words(of_queues)
+    for why, ahead_by_queue in found.items():
+        messages, where = max(ahead_by_queue.values()), queues_in_words(ahead_by_queue)
         yield Text(_BEYOND[why], messages=messages, queues=where)
 
 

@@ -36,7 +36,7 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
     def better(fault: FaultEpisode) -> FaultEpisode:
         is_of_group = fault.fault == GROUP_NOT_CONSUMING or fault.remedy == GROUP_OFFLINE_REMEDY
         if is_of_group and config is not None and config.begins <= fault.last_seen:
-            return fault.saying([config.what], remedy=_of_no_config(config))
+            return fault.saying([config.what], remedy=_no_config_remedy(config))
         if fault.fault == UNKNOWN_TOPIC:
             return _deleted_explained(fault, case.dossier)
         if fault.remedy == GROUP_OFFLINE_REMEDY:
@@ -65,14 +65,16 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
     for run in case.dossier.polls:
         before = bisect_left(run.times, fault.first_seen)
         if before and run.answer in case.dossier.list_members and not run.broker[1]:
-            last = run.times[before - 1]
-            listed[run.broker[0]] = max(last, listed.get(run.broker[0], last))
+            last_seen = run.times[before - 1]
+            listed[run.broker[0]] = max(last_seen, listed.get(run.broker[0], last_seen))
     happened = [
         last_change(case.dossier, case.masters_away, name, time, fault.first_seen)
         for name, time in listed.items()
     ]
     if happened and all(happened):
-        since = Text("the members were listed until {time}", time=zoned_clock(max(listed.values())))
+        were_listed = Text(
+            "the members were listed until {time}", time=zoned_clock(max(listed.values()))
+        )
         remedy = Text(
             "the members did not come back to {these_brokers}: look for the reason in their logs "
             "(send heart beat to broker failed, connect failed), restart those that still run, "
@@ -80,7 +82,7 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
             these_brokers=list_of(sorted(listed), MOST_NAMES),
         )
         return fault.saying(
-            [since, *[broker_change.what for broker_change in happened if broker_change]],
+            [were_listed, *[broker_change.what for broker_change in happened if broker_change]],
             remedy=remedy,
         )
     elsewhere = [*members_elsewhere(case.dossier)]
@@ -99,7 +101,7 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
     return fault.saying([dropped], remedy=_HEARTBEATS_TOO_RARE)
 
 
-def _of_no_config(config: NoConfig) -> Text:
+def _no_config_remedy(config: NoConfig) -> Text:
     """The remedy of a group without members that brokers have no configuration of."""
     if config.has_members:
         return Text(
@@ -128,17 +130,17 @@ def _of_no_config(config: NoConfig) -> Text:
     )
 
 
-def _came_back(dossier: Dossier, until: Instant) -> int:
+def _came_back(dossier: Dossier, last_seen: Instant) -> int:
     """The most times that a broker which knew no member any more listed the old ones again."""
     said = (run for run in dossier.polls if run.answer not in (NO_ANSWER, ANSWERED))
-    of_masters = asked_answers(run for run in said if not run.broker[1])
-    return max((_back_at(answers, dossier, until) for answers in of_masters), default=0)
+    master_answers = asked_answers(run for run in said if not run.broker[1])
+    return max((_back_at(answers, dossier, last_seen) for answers in master_answers), default=0)
 
 
-def _back_at(answers: Answers[Broker], dossier: Dossier, until: Instant) -> int:
+def _back_at(answers: Answers[Broker], dossier: Dossier, last_seen: Instant) -> int:
     """The number of times that this broker listed members again."""
     back, known = 0, set[str]()
-    said = answers.contents[answers.snapshots <= until]
+    said = answers.contents[answers.snapshots <= last_seen]
     for place in np.flatnonzero(np.diff(said)).tolist():
         before, now = answers.name_of(place), answers.name_of(place + 1)
         if before in dossier.list_members:

@@ -214,13 +214,13 @@ def _clients(
     queues: dict[str, float] = defaultdict(float)
     retry_queues: dict[str, float] = defaultdict(float)
     topics, processes = Counter[str](), Counter[str]()
-    for topic, of_topic in allocations.items():
+    for topic, shares in allocations.items():
         is_retry = is_own_retry_topic(topic, group)
-        processes |= Counter(processes_by_client(of_topic))  # the larger of the two
-        for client_id, taken in queues_by_client(of_topic).items():
+        processes |= Counter(processes_by_client(shares))  # the larger of the two
+        for client_id, taken in queues_by_client(shares).items():
             (retry_queues if is_retry else queues)[client_id] += taken
         if not is_retry:
-            topics.update({share.client_id for share in of_topic if share.subscribed} - no_part)
+            topics.update({share.client_id for share in shares if share.subscribed} - no_part)
     return tuple(
         ClientLoad(id_, number, topics[id_], round(queues[id_], 9), round(retry_queues[id_], 9))
         for id_, number in sorted(processes.items())
@@ -245,9 +245,9 @@ def _fairer(
     tried: list[tuple[int, int, str]] = []
     for name in _FREE_STRATEGIES:
         strategy, loads = make_strategy(name), Counter({one.client_id: 0 for one in load.sharing})
-        for topic, of_topic in allocations.items():
-            queues = [MessageQueue(topic, *queue) for share in of_topic for queue in share.queues]
-            client_ids = [share.client_id for share in of_topic]
+        for topic, shares in allocations.items():
+            queues = [MessageQueue(topic, *queue) for share in shares for queue in share.queues]
+            client_ids = [share.client_id for share in shares]
             for client_id, taken in strategy.allocate_all(group, queues, client_ids).items():
                 loads[client_id] += len(taken)
         tried.append((max(loads.values()), -min(loads.values()), name))

@@ -158,7 +158,7 @@ def first_what_explains(findings: Iterable[FoundRows], faults: Sequence[Row]) ->
         for found in severe
         if found.kind == kinds.STALLED and not any(explains(fault, found) for fault in explaining)
     )
-    first = [*explaining, *(_stalled(why, of_why) for why, of_why in stalls.items())]
+    first = [*explaining, *(_stalled(why, stalls_of_why) for why, stalls_of_why in stalls.items())]
     others = [row for row in faults if id(row) not in ids]
     return [*sorted(first, key=_weight, reverse=True), *sorted(others, key=_weight, reverse=True)]
 

@@ -65,8 +65,8 @@ def openness(finding_id: str, extent: Extent, before: Mapping[str, EarlierFindin
     """
     former = before.get(finding_id)
     if former is not None and (extent.lasts or extent.ongoing):
-        since = min(extent.first_seen, former.open_since)
-        return Openness(PERSISTING, since, former.nights_open + 1)
+        first_seen = min(extent.first_seen, former.open_since)
+        return Openness(PERSISTING, first_seen, former.nights_open + 1)
     return Openness(NEW, extent.first_seen, 1) if extent.lasts else Openness()
 
 
@@ -116,9 +116,9 @@ _NO_COLUMNS = frozenset(
 def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     """The rows of every report table, by name, but for ``allocations`` and ``quarantine``."""
     dossier, by_topic, evaluated = case.dossier, case.situations.by_topic, case.evaluated
-    of_queues: list[QueueFinding | Stall] = [*found.queues, *found.stalls]
+    queue_findings: list[QueueFinding | Stall] = [*found.queues, *found.stalls]
     tables = {
-        table: [_row(case, finding) for finding in of_queues if finding.kind == kind]
+        table: [_row(case, finding) for finding in queue_findings if finding.kind == kind]
         for table, kind in kinds.QUEUE_FINDINGS.items()
     }
     shown = shown_on_queues(tables)
@@ -129,13 +129,13 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     graded = chain.from_iterable(tables.values())
     go_on = {row["finding_id"] for row in graded if row["status"] == PERSISTING}
     tables["stacked_client_ids"] = [_row_of_id(case, episode) for episode in found.stacked]
-    of_topics = [*with_facts(case, found, _health(case, of_queues))]
-    audited = {row["topic"] for row in of_topics if row["audited_snapshots"]}
+    topic_rows = [*with_facts(case, found, _health(case, queue_findings))]
+    audited = {row["topic"] for row in topic_rows if row["audited_snapshots"]}
     polled = {topic for topic, offsets in dossier.offsets.items() if offsets}
     tables["former_findings"] = former_findings(dossier.earlier, go_on, audited, polled)
     load, rounds = group_load(case), health.find_rounds(dossier)
     tables["group_load"] = load.rows()
-    loaded = (with_load(row, load, dossier.consumer_group) for row in of_topics)
+    loaded = (with_load(row, load, dossier.consumer_group) for row in topic_rows)
     seconds = case.persistence_seconds
     tables["group_health"] = [health.with_rounds(row, rounds, seconds) for row in loaded]
     periods = list(chain.from_iterable(by_topic.values()))
@@ -167,10 +167,10 @@ def is_finding(fault: Row, shown: Container[str]) -> bool:
     return is_severe or not fault["queues_affected"]
 
 
-def _health(case: Case, of_queues: Sequence[QueueFinding | Stall]) -> list[Row]:
+def _health(case: Case, queue_findings: Sequence[QueueFinding | Stall]) -> list[Row]:
     dossier, by_topic = case.dossier, case.situations.by_topic
-    of_topic = grouped((finding.topic, finding) for finding in of_queues)
-    rows = [health.group_health(case, topic, of_topic.get(topic, ())) for topic in by_topic]
+    given = grouped((finding.topic, finding) for finding in queue_findings)
+    rows = [health.group_health(case, topic, given.get(topic, ())) for topic in by_topic]
     rows += [
         health.topic_without_group(topic, routes)
         for topic, routes in dossier.routes.items()

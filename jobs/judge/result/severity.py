@@ -141,9 +141,9 @@ class Harms:
         for queue in queues:
             is_doubtful = queue.is_doubtful and queue.share >= critical
             is_shown = True in (queue.held, queue.moved)
-            of_queue = SEVERITIES.index(queue.severity), queue.first_seen, queue.last_seen
+            grade = SEVERITIES.index(queue.severity), queue.first_seen, queue.last_seen
             for cause in queue.causes:
-                self._harms[queue.topic, cause, ""].add(_Harm(*of_queue, is_doubtful, is_shown))
+                self._harms[queue.topic, cause, ""].add(_Harm(*grade, is_doubtful, is_shown))
         for stall in stalls:
             harm = _Harm(SEVERITIES.index(stall.severity), stall.first_seen, stall.last_seen)
             for client_id in stall.owners:
@@ -153,8 +153,8 @@ class Harms:
 
     def _of(self, fault: FaultEpisode) -> list[_Harm]:
         """The harms that name the fault as a cause and overlap it in time."""
-        of_clients = fault.client_ids if fault.fault == kinds.FROZEN_PROCESS else ("",)
-        culprits = [(fault.topic, fault.fault, client_id) for client_id in of_clients]
+        client_ids = fault.client_ids if fault.fault == kinds.FROZEN_PROCESS else ("",)
+        culprits = [(fault.topic, fault.fault, client_id) for client_id in client_ids]
         harms = chain.from_iterable(self._harms.get(culprit, ()) for culprit in culprits)
         return [harm for harm in harms if fault.overlaps(harm)]
 

@@ -84,7 +84,7 @@ def problem_rows(
     for topic in dict.fromkeys((*findings, *faults)):
         given = first_what_explains(findings[topic], shown_faults(faults.get(topic, ())))
         problem = TopicProblem(topic, findings[topic], given)
-        row = problem.row(ended, tables.get("events", ())) | _of_health(health.get(topic))
+        row = problem.row(ended, tables.get("events", ())) | _health_columns(health.get(topic))
         rows.append(row | {"backlog_over_time": _over_time(row, offsets.get(topic, ()))})
     return rows
 
@@ -103,7 +103,7 @@ def _in_order(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["first_seen"], row["finding_id"], row["last_seen"]))
 
 
-def _of_health(health: Row | None) -> Row:
+def _health_columns(health: Row | None) -> Row:
     """The minutes and the waiting messages of a topic."""
     waiting = NOTHING if health is None else WaitingMessages.of_row(health)
     minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
@@ -146,12 +146,12 @@ class TopicProblem:
     def over(self) -> list[FoundRows]:
         """The severe findings that are over beside others, but for queues that are back."""
         severe = [found for found in self.counted if found.is_severe]
-        ended = [found for found in severe if not found.shared["ongoing"]]
+        passed = [found for found in severe if not found.shared["ongoing"]]
         there = {(found.kind, queue) for found in self.leading for queue in found.queues}
         worst = kinds.SEVERITIES.index(self.severity)
         return [
             found
-            for found in (ended if len(ended) < len(severe) else ())
+            for found in (passed if len(passed) < len(severe) else ())
             if kinds.SEVERITIES.index(found.shared["severity"]) > worst
             or not found.queues
             or not there.issuperset((found.kind, queue) for queue in found.queues)
@@ -227,9 +227,9 @@ class TopicProblem:
             for fault in self.faults
             if fault["severity"] != kinds.INFO and any(explains(fault, of) for of in self.leading)
         ]
-        of_leading = [found.shared for found in self.leading if found.is_severe]
+        leading_rows = [found.shared for found in self.leading if found.is_severe]
         every = [*(found.shared for found in self.findings), *self.faults]
-        return [*of_leading, *faults] or every
+        return [*leading_rows, *faults] or every
 
     @cached_property
     def there(self) -> list[Row]:
@@ -253,7 +253,7 @@ class TopicProblem:
             if row["severity"] != kinds.INFO and row["ongoing"] >= first["ongoing"]
             if (row["fault"] == kinds.STALLED) != (first["fault"] == kinds.STALLED)
         )
-        of_both = [
+        remedies = [
             Text(
                 "{what:within}: {remedy}",
                 what=fault_in_words(row["fault"], row["queues_affected"]),
@@ -261,8 +261,8 @@ class TopicProblem:
             )
             for row in (first, *islice(beside, 1))
         ]
-        of_first: str = first["remedy"]
-        return joined(of_both) if len(of_both) > 1 else of_first
+        first_remedy: str = first["remedy"]
+        return joined(remedies) if len(remedies) > 1 else first_remedy
 
     def _began_with(self, events: Sequence[Row]) -> Text | None:
         """The event with which it began, in words: that of what began first, or while clients
@@ -272,8 +272,8 @@ class TopicProblem:
         every = [*self._times, *(row for found in self.leading for row in found.rows)]
         worst = kinds.worst(row["severity"] for row in every)
         rows = [row for row in every if row["severity"] == worst]
-        first = min(row.get("open_since") or row["first_seen"] for row in rows)
-        named = (row for row in rows if row["first_seen"] <= first + FOLLOW_TIME)
+        begins = min(row.get("open_since") or row["first_seen"] for row in rows)
+        named = (row for row in rows if row["first_seen"] <= begins + FOLLOW_TIME)
         found = (event_of(events, row) for row in named if row.get("event_id") is not None)
         event = next(filter(None, found), None)
         return None if event is None else in_short(event)
@@ -294,7 +294,7 @@ class TopicProblem:
         is_counted = self.standing == COUNTED
         statuses = {found.shared["status"] for found in self.graded} - {None}
         is_new = is_counted and NEW in statuses and PERSISTING not in statuses
-        of_severity = [found for found in self.leading if found.shared["severity"] == self.severity]
+        as_severe = [found for found in self.leading if found.shared["severity"] == self.severity]
         every = [*(found.shared for found in self.findings), *self.faults]
         event_ids = {row["event_id"] for found in self.findings for row in found.rows}
         event_ids |= {fault["event_id"] for fault in self.faults}
@@ -310,7 +310,7 @@ class TopicProblem:
             "severity": self.severity,
             "worst_severity": self.worst_severity,
             "ongoing": self.ongoing,
-            "certainty": "CERTAIN" if any(map(_is_certain, of_severity)) else "POSSIBLE",
+            "certainty": "CERTAIN" if any(map(_is_certain, as_severe)) else "POSSIBLE",
             "kind": kind,
             "is_explained": bool(why),
             "what": self.what,
@@ -344,13 +344,13 @@ def _queues(findings: Iterable[FoundRows], *, lasting: bool) -> dict[str, int]:
     for found in findings:
         if found.is_of_queues and (found.shared["persistence"] == kinds.PERSISTENT) is lasting:
             queues[found.kind].update(found.queues)
-    return {kind: len(of_kind) for kind, of_kind in queues.items()}
+    return {kind: len(queues_of_kind) for kind, queues_of_kind in queues.items()}
 
 
 def _consumed(queues: Mapping[str, int], findings: Iterable[FoundRows]) -> str:
     """The numbers of queues by how they are consumed: of the first kind and up to two more."""
-    of_kinds = grouped((found.kind, found) for found in findings)
-    how = {kind: _HOW[kind][_doubt(of_kinds.get(kind, ()))] for kind in queues}
+    by_kind = grouped((found.kind, found) for found in findings)
+    how = {kind: _HOW[kind][_doubt(by_kind.get(kind, ()))] for kind in queues}
     (kind, number), *others = queues.items()
     first = Text("{queues} {how}", queues=count(number, "queue"), how=how[kind])
     rest = [Text("{number:,} {how}", number=n, how=how[kind]) for kind, n in others]

@@ -100,12 +100,12 @@ def _with_acting(dossier: Dossier) -> Dossier:
         return dossier
     routed = [(time, address) for run in runs for address in run.addresses for time in run.times]
     slaves = {(name, addr) for (name, broker_id), addr in _addresses(dossier) if broker_id}
-    of_names = grouped(
+    routed_by_name = grouped(
         (address.broker[0], (time, address.addr if address.may_act else ""))
         for time, address in routed
         if address.broker[1] == MASTER_ID
     )
-    in_time = {name: sorted(times) for name, times in of_names.items()}
+    in_time = {name: sorted(times) for name, times in routed_by_name.items()}
     acting: dict[str, set[Instant]] = defaultdict(set)
 
     def as_clients_see(run: PollRun, time: Instant) -> Broker:
@@ -156,11 +156,11 @@ def _without_namesakes(dossier: Dossier) -> Dossier:
     polls = [run for run in dossier.polls if run.broker not in shared]
     offsets, configured = dict(dossier.offsets), dict(dossier.configured)
     for namesakes in found:
-        name, of_broker = namesakes.broker[0], _addressed(dossier, namesakes)
-        counting = _that_count(dossier, namesakes, _asked(of_broker))
+        name, asked = namesakes.broker[0], _addressed(dossier, namesakes)
+        counting = _that_count(dossier, namesakes, _asked(asked))
         polls += counting
         for topic, queues in offsets.items():
-            offsets[topic] = [_of_one(name, of_broker, counting, queue) for queue in queues]
+            offsets[topic] = [_without_others(name, asked, counting, queue) for queue in queues]
         if said := configured.get(name):
             configured[name] = {time: True for time, has in said.items() if has} or said
     return replace(dossier, polls=polls, offsets=offsets, configured=configured, namesakes=found)
@@ -203,19 +203,19 @@ def find_namesakes(dossier: Dossier) -> list[Namesakes]:
         if broker in overlapping and _mostly_differ(asked := _asked(runs)):
             sequences[broker].append((_TURNS_ASKED, asked))
     routes = [run for run in chain.from_iterable(dossier.routes.values()) if run.addresses]
-    for of_nameserver in grouped((run.namesrv_addr, run) for run in routes).values():
+    for route_runs in grouped((run.namesrv_addr, run) for run in routes).values():
         overlapping = _overlapping(
             (address.broker, address.addr, run.times)
-            for run in of_nameserver
+            for run in route_runs
             for address in run.addresses
         )
-        for broker, given in grouped(_given(of_nameserver, overlapping)).items():
+        for broker, given in grouped(_given(route_runs, overlapping)).items():
             sequences[broker].append((_TURNS, sorted(given)))
     addrs, found = _addresses(dossier), []
-    for broker, of_broker in sorted(sequences.items()):
+    for broker, own_sequences in sorted(sequences.items()):
         others = {addr for (name, id_), addr in addrs if name == broker[0] and id_ != broker[1]}
         rounds: dict[str, set[Instant]] = defaultdict(set)
-        for turns, sequence in of_broker:
+        for turns, sequence in own_sequences:
             in_turn = _in_turn(sequence, turns) - others
             for seen in sequence if len(in_turn) > 1 else ():
                 if seen.addr in in_turn:
@@ -235,12 +235,14 @@ def _overlapping(
     """
     times: dict[Broker, dict[str | None, tuple[Instant, Instant]]] = defaultdict(dict)
     for broker, addr, rounds in seen:
-        first, last = times[broker].get(addr, (rounds[0], rounds[-1]))
-        times[broker][addr] = min(first, rounds[0]), max(last, rounds[-1])
+        first_seen, last_seen = times[broker].get(addr, (rounds[0], rounds[-1]))
+        times[broker][addr] = min(first_seen, rounds[0]), max(last_seen, rounds[-1])
     return {
         broker
-        for broker, of_addrs in times.items()
-        if any(after <= last for (_, last), (after, _) in pairwise(sorted(of_addrs.values())))
+        for broker, by_addr in times.items()
+        if any(
+            after <= last_seen for (_, last_seen), (after, _) in pairwise(sorted(by_addr.values()))
+        )
     }
 
 
@@ -297,14 +299,14 @@ def _with_all_members(dossier: Dossier, seen: Sequence[_Seen]) -> _Seen | None:
     """The answer that has all members of the others; None: none has."""
 
     def members(answer: _Seen) -> frozenset[str]:
-        of_list = dossier.list_members.get(answer.answer or "")
-        return frozenset(of_list().client_ids) if of_list else frozenset()
+        listed = dossier.list_members.get(answer.answer or "")
+        return frozenset(listed().client_ids) if listed else frozenset()
 
     most = max(seen, key=lambda answer: (len(members(answer)), answer.at))
     return most if all(members(answer) <= members(most) for answer in seen) else None
 
 
-def _of_one(
+def _without_others(
     name: str, asked: Iterable[PollRun], counting: Iterable[PollRun], offsets: QueueOffsets
 ) -> QueueOffsets:
     """The offsets of a queue without the polls at another address than the one that counts."""
@@ -329,16 +331,16 @@ def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
     (``cases/test_who_a_broker_is``).
     """
     dossier, faults = case.dossier, list[FaultEpisode]()
-    of_brokers = topics_by_broker(dossier)
-    of_names = {namesakes.broker[0]: namesakes for namesakes in dossier.namesakes}
+    topics_of = topics_by_broker(dossier)
+    by_name = {namesakes.broker[0]: namesakes for namesakes in dossier.namesakes}
     several = case.terms.clusters_of_names.items()
-    shared = {name: of_name for (in_, name), of_name in several if in_ == dossier.cluster}
-    for name in sorted(of_names.keys() | shared.keys()):
-        topics = of_brokers.get(name, set()) & case.situations.by_topic.keys()
-        names, clusters = of_names.get(name), shared.get(name)
-        extent = _of_addresses(case, names) if names else clusters and _of_clusters(case, clusters)
+    shared = {name: given for (in_, name), given in several if in_ == dossier.cluster}
+    for name in sorted(by_name.keys() | shared.keys()):
+        topics = topics_of.get(name, set()) & case.situations.by_topic.keys()
+        names, clusters = by_name.get(name), shared.get(name)
+        extent = _time_of_turns(case, names) if names else clusters and _time_shared(case, clusters)
         if topics and extent:
-            topic = min(topics, key=lambda of_name: (is_retry_topic(of_name), of_name))
+            topic = min(topics, key=lambda topic: (is_retry_topic(topic), topic))
             said = _said_of(case, name, names, clusters)
             evidence = joined([*said, _EACH_ITS_OWN, *([] if names else [_OR_MOVED])])
             fault = FaultEpisode(topic, extent, DUPLICATE_BROKER_NAME, evidence, _REMEDY)
@@ -346,19 +348,21 @@ def duplicate_broker_names(case: Case, found: GroupFindings) -> GroupFindings:
     return found.plus(faults)
 
 
-def _of_addresses(case: Case, names: Namesakes) -> Extent:
+def _time_of_turns(case: Case, names: Namesakes) -> Extent:
     """The time from the second address until one alone was seen."""
-    first = sorted(address.rounds[0] for address in names.addresses)[1]
-    last = sorted(address.rounds[-1] for address in names.addresses)[-2]
+    first_seen = sorted(address.rounds[0] for address in names.addresses)[1]
+    last_seen = sorted(address.rounds[-1] for address in names.addresses)[-2]
     rarest = max(int(np.diff(address.rounds).max()) for address in names.addresses)
-    return _extent(case, first, last, rarest, case.persistence_seconds)
+    return _extent(case, first_seen, last_seen, rarest, case.persistence_seconds)
 
 
-def _of_clusters(case: Case, shared: ClustersOfName) -> Extent | None:
+def _time_shared(case: Case, shared: ClustersOfName) -> Extent | None:
     """The first to the last round in which a nameserver has the name in several clusters;
     None: it was over when a broker that moved is, or was in no round of the group.
     """
-    times = [snapshot for snapshot in case.snapshots if shared.first <= snapshot <= shared.last]
+    times = [
+        snapshot for snapshot in case.snapshots if shared.first_seen <= snapshot <= shared.last_seen
+    ]
     if not times:
         return None
     apart = usual_gap(np.diff(case.snapshots))
@@ -367,12 +371,14 @@ def _of_clusters(case: Case, shared: ClustersOfName) -> Extent | None:
 
 
 def _extent(
-    case: Case, first: Instant, last: Instant, apart: Instant, least_seconds: int
+    case: Case, first_seen: Instant, last_seen: Instant, apart: Instant, least_seconds: int
 ) -> Extent:
     """``apart``: so far apart are rounds that show it."""
-    ongoing = case.snapshots[-1] - last <= 2 * apart
-    seen = sum(first <= snapshot <= last for snapshot in case.snapshots)
-    return Extent(first, last, seen, persistence(first, last, least_seconds), ongoing)
+    ongoing = case.snapshots[-1] - last_seen <= 2 * apart
+    seen = sum(first_seen <= snapshot <= last_seen for snapshot in case.snapshots)
+    return Extent(
+        first_seen, last_seen, seen, persistence(first_seen, last_seen, least_seconds), ongoing
+    )
 
 
 def _said_of(

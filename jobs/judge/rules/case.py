@@ -128,7 +128,7 @@ class Case:
         A slave counts where its master gives no answer: asked some seconds before it, it may still
         list who has just stopped (``cases/test_members_in_time``).
         """
-        of_lists: dict[str, frozenset[str]] = {}
+        ids_by_list: dict[str, frozenset[str]] = {}
         found, list_members = list[ListedIds](), self.dossier.list_members
         for period in next(iter(self.situations.by_topic.values()), ()):
             given = [answer for answer in period.situation.answers if answer[1] != NO_ANSWER]
@@ -138,11 +138,11 @@ class Case:
             }
             # The lists of one period are kept: each period of a giant group has others, of half a
             # megabyte.
-            of_lists = {
-                list_: of_lists.get(list_) or frozenset(list_members[list_]().client_ids)
+            ids_by_list = {
+                list_: ids_by_list.get(list_) or frozenset(list_members[list_]().client_ids)
                 for list_ in lists & list_members.keys()
             }
-            members: frozenset[str] = frozenset().union(*of_lists.values())
+            members: frozenset[str] = frozenset().union(*ids_by_list.values())
             # Without a list nobody knows.
             if lists and (not found or found[-1].client_ids != members):
                 stacked = self.evaluated[period.situation.situation_id].verdict.stacked
@@ -207,7 +207,7 @@ class Case:
         Consumers in order, and clients in Go, read nothing of a broker without a master, and keep
         its queues in their tables (``cases/test_offsets_and_masters``).
         """
-        every = (holding for of_topic in self.holdings.values() for holding in of_topic.holdings)
+        every = (holding for held in self.holdings.values() for holding in held.holdings)
 
         def is_kept(drift: Drift) -> bool:
             is_go = self.dossier.languages.get(drift.client_id) == "GO"

@@ -142,20 +142,20 @@ def _old_copy(case: Case, fault: FaultEpisode) -> tuple[str, Instant, Instant] |
     every = case.situations.channels.get(fault.client_ids[0], ())
     # Nobody knows the host of a connection without an address.
     channels = [one for one in every if one.client_addr and one.first_seen <= fault.last_seen]
-    of_hosts = grouped((channel.client_addr.rpartition(":")[0], channel) for channel in channels)
-    begun = {host: min(channel.first_seen for channel in own) for host, own in of_hosts.items()}
-    for host, own in of_hosts.items():
+    by_host = grouped((channel.client_addr.rpartition(":")[0], channel) for channel in channels)
+    begun = {host: min(channel.first_seen for channel in own) for host, own in by_host.items()}
+    for host, own in by_host.items():
         in_time = sorted(own, key=lambda channel: channel.first_seen)
         for one, later in pairwise(in_time):
-            gone = max(past.last_seen for past in in_time if past.first_seen <= one.first_seen)
+            last_seen = max(past.last_seen for past in in_time if past.first_seen <= one.first_seen)
             others = chain.from_iterable(
-                of_other
-                for other, of_other in of_hosts.items()
-                if begun[host] < gone - case.expiry < begun[other]
+                channels_of_other
+                for other, channels_of_other in by_host.items()
+                if begun[host] < last_seen - case.expiry < begun[other]
             )
             back_at = later.first_seen
-            if gone < back_at and any(o.first_seen < back_at <= o.last_seen for o in others):
-                return host, gone, back_at
+            if last_seen < back_at and any(o.first_seen < back_at <= o.last_seen for o in others):
+                return host, last_seen, back_at
     return None
 
 
@@ -181,7 +181,7 @@ def secrets(case: Case, found: GroupFindings) -> GroupFindings:
     topics = sorted(topic for topic in case.dossier.topics() if topic)
     if not client_ids or not topics:
         return found
-    times = sorted({*chain.from_iterable(of_run for ids, of_run in shown if ids)})
+    times = sorted({*chain.from_iterable(times_of_run for ids, times_of_run in shown if ids)})
     within = [time for time in every if times[0] <= time <= times[-1]]
     share, ongoing = len(times) / len(within), times[-1] == every[-1]
     topic = next((topic for topic in topics if not topic.startswith("%")), topics[0])

@@ -76,7 +76,7 @@ def _is_settled(case: Case, fault: FaultEpisode) -> bool:
     and others each minute: that costs nothing, and passes (``cases/test_latent``).
     """
     first_seen, last_seen = fault.first_seen, fault.last_seen
-    changes = (members.since for members in case.members_in_time)
+    changes = (members.first_seen for members in case.members_in_time)
     within = (change for change in changes if first_seen < change < last_seen)
     lasts = case.persistence_seconds * SECOND
     times = pairwise([first_seen, *within, last_seen])
@@ -141,10 +141,10 @@ def _differs_for_long(
     apart differ in one after the other, and in none for long (``judge/test_episodes``). So do old
     connections of one client and then of another. Where nobody is named all count.
     """
-    of_each = grouped((name, run) for run, names in shown for name in names or ("",))
+    runs_by_name = grouped((name, run) for run, names in shown for name in names or ("",))
     return any(
         extent_of(joined, 0, persistence_seconds).lasts
-        for runs in of_each.values()
+        for runs in runs_by_name.values()
         for joined in join_episodes(runs, 0)
     )
 
@@ -233,17 +233,17 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
     there at times, so that no round without it refutes it (``judge/test_witnessed``).
     """
-    of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
+    holdings, queue, time = index[episode.topic], episode.queue, episode.extent
     if MIXED_REQUEST_MODE in episode.causes:
         # POP serves every queue, so that one holder reads it a second time
         # (``PopMessageProcessor`` 5.1.4; ``cases/test_read_twice``).
-        return True if of_topic.holders_in(queue, time) else None
+        return True if holdings.holders_in(queue, time) else None
     is_duplicate = episode.kind == DUPLICATE
-    if of_topic.is_shared(queue, time) if is_duplicate else of_topic.is_unheld(queue, time):
+    if holdings.is_shared(queue, time) if is_duplicate else holdings.is_unheld(queue, time):
         return True
-    if of_topic.is_settled(time) if is_duplicate else of_topic.is_held(queue, time):
+    if holdings.is_settled(time) if is_duplicate else holdings.is_held(queue, time):
         return False if episode.certainty == CERTAIN else None
-    return True if is_duplicate and _results_overlap(of_topic.holders(queue), episode) else None
+    return True if is_duplicate and _results_overlap(holdings.holders(queue), episode) else None
 
 
 def not_refuted(case: Case, finding: QueueFinding) -> list[QueueFinding]:
@@ -272,9 +272,9 @@ def not_refuted(case: Case, finding: QueueFinding) -> list[QueueFinding]:
     least = case.persistence_seconds * SECOND
     lasting = [(begins, ends) for begins, ends, lasts in refuted if lasts >= least]
     if lasting:
-        begun = [finding.first_seen, *(ends for _, ends in lasting)]
-        ended = [*(begins for begins, _ in lasting), finding.last_seen + 1]
-        parts = zip(begun, ended, strict=True)
+        part_begins = [finding.first_seen, *(ends for _, ends in lasting)]
+        part_ends = [*(begins for begins, _ in lasting), finding.last_seen + 1]
+        parts = zip(part_begins, part_ends, strict=True)
         return [one for begins, ends in parts for one in _during(case, finding, begins, ends)]
     if finding.held is False:
         return [replace(finding, certainty=POSSIBLE, is_mostly_certain=False)]
@@ -311,9 +311,13 @@ def _during(
     shown = [at for at in time.those_of(case.snapshots) if begins <= at < ends]
     if not shown:
         return []
-    first, last = shown[0], shown[-1]
-    extent = case.extent(first, last, len(shown), ongoing=time.ongoing and last == time.last_seen)
-    clipped = [(max(since, first), min(until, last)) for since, until in finding.times]
+    first_seen, last_seen = shown[0], shown[-1]
+    extent = case.extent(
+        first_seen, last_seen, len(shown), ongoing=time.ongoing and last_seen == time.last_seen
+    )
+    clipped = [
+        (max(earliest, first_seen), min(latest, last_seen)) for earliest, latest in finding.times
+    ]
     times = tuple(part for part in clipped if part[0] <= part[1])
     extent = extent._replace(share_of_time=time.share_of_time)
     return [witnessed(case, replace(finding, extent=extent, times=times))]
@@ -374,7 +378,7 @@ def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
         if earlier.topic not in case.timelines
     ]
     by_topic = grouped((queue.topic, queue.queue) for queue in queues)
-    faults = [_still_offline(topic, extent, of_topic) for topic, of_topic in by_topic.items()]
+    faults = [_still_offline(topic, extent, keys) for topic, keys in by_topic.items()]
     return found.plus(faults, (witnessed(case, queue) for queue in queues))
 
 

@@ -49,11 +49,11 @@ _OF_SEVERAL_HOSTS = Text("processes of several hosts")
 
 
 class Life(NamedTuple):
-    """The time for which something was there; ``end`` None: it is there still."""
+    """The time for which something was there; ``ends`` None: it is there still."""
 
     name: str
-    start: Instant
-    end: Instant | None
+    begins: Instant
+    ends: Instant | None
 
 
 def successions(lives: Iterable[Life], overlap: Instant, most_apart: Instant) -> list[list[Life]]:
@@ -72,17 +72,18 @@ def successions(lives: Iterable[Life], overlap: Instant, most_apart: Instant) ->
     [2]
     """
     rows: list[list[Life]] = []
-    until = -inf
+    last_ends = -inf
     in_order = sorted(
-        (inf if life.end is None else max(life.start, life.end - overlap), life) for life in lives
+        (inf if life.ends is None else max(life.begins, life.ends - overlap), life)
+        for life in lives
     )
-    for end, life in in_order:
-        if rows and (life.start < until or life.start <= rows[-1][-1].start):
+    for ends, life in in_order:
+        if rows and (life.begins < last_ends or life.begins <= rows[-1][-1].begins):
             continue
-        if not rows or life.start - rows[-1][-1].start > most_apart:
+        if not rows or life.begins - rows[-1][-1].begins > most_apart:
             rows.append([])
         rows[-1].append(life)
-        until = end
+        last_ends = ends
     return rows
 
 
@@ -111,12 +112,12 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     releases = _releases(case, case.main_topic)
     rows = together(releases, _ends, MOST_BETWEEN_LIVES)
     few = (row for row in rows if len(row) < _FEWEST_RELEASES)
-    of_hosts = _without(chain.from_iterable(few), lives)
-    hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in of_hosts)
+    own_lives = _without(chain.from_iterable(few), lives)
+    hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in own_lives)
     flappers: list[_Flapper] = []
-    for host, of_host in hosts.items():
-        (first, *others) = sorted({life.name for life in of_host})
-        flappers += _flappers(case, host if others else first, of_host)
+    for host, host_lives in hosts.items():
+        (first, *others) = sorted({life.name for life in host_lives})
+        flappers += _flappers(case, host if others else first, host_lives)
     if not flappers:
         flappers = _flappers(case, _OF_SEVERAL_HOSTS, _without(releases, lives))
     return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())
@@ -131,7 +132,7 @@ def _lives(reassignments: Iterable[Reassignment]) -> list[Life]:
         for client_id in row.clients_left:
             if client_id in joined:
                 lives.append(Life(client_id, joined.pop(client_id), row.changed_at))
-    return lives + [Life(client_id, start, None) for client_id, start in joined.items()]
+    return lives + [Life(client_id, begins, None) for client_id, begins in joined.items()]
 
 
 def _releases(case: Case, topic: str) -> list[list[Reassignment]]:
@@ -171,26 +172,28 @@ def _without(releases: Iterable[Sequence[Reassignment]], lives: Iterable[Life]) 
     begun = {
         (name, row.changed_at) for wave in releases for row in wave for name in row.clients_joined
     }
-    return [life for life in lives if (life.name, life.start) not in begun]
+    return [life for life in lives if (life.name, life.begins) not in begun]
 
 
 def _flappers(case: Case, who: str, lives: Sequence[Life]) -> list[_Flapper]:
     return [
-        _Flapper(who, row, [life for life in lives if row[0].start <= life.start <= row[-1].start])
+        _Flapper(
+            who, row, [life for life in lives if row[0].begins <= life.begins <= row[-1].begins]
+        )
         for row in successions(lives, case.expiry, MOST_BETWEEN_LIVES)
         if len(row) >= FEWEST_LIVES
-        and persistence(row[0].start, row[-1].start, case.persistence_seconds) == PERSISTENT
+        and persistence(row[0].begins, row[-1].begins, case.persistence_seconds) == PERSISTENT
     ]
 
 
 def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode:
     lives = [life for flapper in flappers for life in flapper.lives]
-    first_seen = min(life.start for life in lives)
-    last_seen = max(life.start if life.end is None else life.end for life in lives)
+    first_seen = min(life.begins for life in lives)
+    last_seen = max(life.begins if life.ends is None else life.ends for life in lives)
     changes = (row for row in case.reassignments[topic] if row.clients_joined or row.clients_left)
     times = [row.changed_at for row in changes if first_seen <= row.changed_at <= last_seen]
     in_turn = chain.from_iterable(pairwise(flapper.row) for flapper in flappers)
-    usual = max(later.start - one.start for one, later in in_turn)
+    usual = max(later.begins - one.begins for one, later in in_turn)
     ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
     extent = Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing)
     client_ids = sorted({life.name for life in lives})

@@ -248,8 +248,8 @@ def known_issue(
     if not entries:
         return None
     queue_id = finding.queue[1] if isinstance(finding, QueueFinding | Stall) else None
-    of_queue = (entry for entry in entries if entry.queues is None or queue_id in entry.queues)
-    fitting = [entry for entry in of_queue if entry.kinds is None or finding.kind in entry.kinds]
+    on_queue = (entry for entry in entries if entry.queues is None or queue_id in entry.queues)
+    fitting = [entry for entry in on_queue if entry.kinds is None or finding.kind in entry.kinds]
     named = (names_of(finding), masking.mask_all(names_of(finding)))
     about = (entry.reason for names in named for entry in fitting if _is_about(entry, names))
     return next(about, None)
@@ -285,4 +285,4 @@ def names_of(finding: Graded | StackedEpisode) -> Mapping[str, Sequence[str]]:
 def _is_about(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:
     """True if there are names for each of the entry's patterns of these keys, and all fit."""
     asked = ((names[key], pattern) for key, pattern in entry.patterns if key in names)
-    return all(of_key and all(map(pattern.fullmatch, of_key)) for of_key, pattern in asked)
+    return all(name and all(map(pattern.fullmatch, name)) for name, pattern in asked)

@@ -100,9 +100,9 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
     queues: list[QueueFinding] = []
     others: list[FaultEpisode] = []
     for topic in case.holdings:
-        of_topic = _TopicHoldings(case, topic).findings(drift.get(topic, ()))
-        queues += [witnessed(case, one) for one in of_topic if one.causes != _READ_BY_OTHERS]
-        if read := [finding for finding in of_topic if finding.causes == _READ_BY_OTHERS]:
+        topic_findings = _TopicHoldings(case, topic).findings(drift.get(topic, ()))
+        queues += [witnessed(case, one) for one in topic_findings if one.causes != _READ_BY_OTHERS]
+        if read := [finding for finding in topic_findings if finding.causes == _READ_BY_OTHERS]:
             others.append(read_by_others(read, drift.get(topic, ())))
     return found.plus([*held_faults(case, queues), *others], queues)
 
@@ -198,7 +198,7 @@ class _TopicHoldings:
         phases, topic = self._timeline.phases, self._timeline.topic
         first, last, watch = episode.shown[0], episode.shown[-1], episode.shown[0].phase.watch
         watched = [phase for phase in phases if phase.watch == watch]
-        changes = [member.since for member in self._case.members_in_time]
+        changes = [member.first_seen for member in self._case.members_in_time]
         changes += [change.collected_at for change in self._case.route_changes.get(topic, ())]
         begins = max(at for at in [watched[0].first_seen, *changes] if at <= first.moment)
         most = max(watched[-1].last_seen, last.moment)
@@ -257,8 +257,8 @@ class _TopicHoldings:
             return found
         # The rounds in which all of the queue's owners answered, if not every process did.
         due = [(owners[answers.position], answers) for answers in settled]
-        of_owners = [answers for ids, answers in due if ids and ids <= answers.client_ids]
-        for finding in findings(of_owners):
+        rounds_of_owners = [answers for ids, answers in due if ids and ids <= answers.client_ids]
+        for finding in findings(rounds_of_owners):
             if reading(offsets, [(finding.first_seen, finding.last_seen)]).is_read is False:
                 found.append(finding)
         return found
@@ -280,7 +280,7 @@ class _TopicHoldings:
             if len(set.intersection(*at_a_time)) < 2:
                 continue
             numbers = Counter(process.client_id for process in set().union(*at_a_time))
-            claimants = [Claimant(*of_id, 1.0) for of_id in sorted(numbers.items())]
+            claimants = [Claimant(*id_and_number, 1.0) for id_and_number in sorted(numbers.items())]
             found = self._finding(DUPLICATE, ALLOCATES_OTHERWISE, episode, claimants)
             if found.extent.lasts:
                 yield found
@@ -336,15 +336,15 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[FaultE
     """One fault for each cause and topic, over the findings of ``held_queues`` that overlap."""
     in_time = sorted(findings, key=lambda finding: finding.first_seen)
     by_cause = grouped(((finding.topic, finding.causes[0]), finding) for finding in in_time)
-    for (_, cause), of_cause in by_cause.items():
-        for overlapping in together(of_cause, lambda one: (one.first_seen, one.last_seen)):
+    for (_, cause), findings_of_cause in by_cause.items():
+        for overlapping in together(findings_of_cause, lambda one: (one.first_seen, one.last_seen)):
             yield _fault(case, cause, overlapping)
 
 
 def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpisode:
     extent, topic = widest([finding.extent for finding in findings]), findings[0].topic
-    of_topic = (one for one in case.drift if one.topic == topic and not one.process.is_log)
-    drift = [drifting for drifting in of_topic if extent.overlaps(drifting)]
+    topic_drift = (one for one in case.drift if one.topic == topic and not one.process.is_log)
+    drift = [drifting for drifting in topic_drift if extent.overlaps(drifting)]
     client_ids, evidence, remedy = _WORDS_OF[cause](case, findings, extent, drift)
     lasting, ids = extent._replace(persistence=PERSISTENT), tuple(sorted(client_ids))
     fault = FaultEpisode(topic, lasting, cause, joined(evidence), joined(remedy), ids)
@@ -379,14 +379,14 @@ def _not_held_in_words(
         template = "{waiting} there" if is_whole else "at least {waiting} there"
         evidence.append(Text(template, waiting=waiting_in_words(waiting)))
     answers = case.holdings[topic].of_clients(client_ids, time)
-    ended = {answer.run.client_id for answer in answers if answer.run.has_no_consumer}
-    if ended:
+    without_consumer = {answer.run.client_id for answer in answers if answer.run.has_no_consumer}
+    if without_consumer:
         template = (
             "{clients} [runs, but says that it has|run, but say that they have] no consumer of "
             "the group any more; heartbeats of other groups keep [it|them] listed"
         )
-        clients = clients_in_words(ended, languages)
-        evidence.append(agreeing(len(ended), template, clients=clients))
+        clients = clients_in_words(without_consumer, languages)
+        evidence.append(agreeing(len(without_consumer), template, clients=clients))
     is_go = any(languages.get(client_id) == "GO" for client_id in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
     changes = case.route_changes.get(topic, ())
@@ -396,7 +396,7 @@ def _not_held_in_words(
     if not owners:
         remedy.insert(0, _SEE_STRATEGY)
         evidence += _strategies_in_words(case, time, topic)
-    if ended:
+    if without_consumer:
         remedy.insert(0, _SEE_SHUTDOWN)
     if case.dossier.consumes_in_order:
         remedy.append(_SEE_LOCK)
@@ -474,8 +474,8 @@ def _held_by(findings: Sequence[QueueFinding]) -> str:
         ORPHANED: "{queues} [is|are] held by nobody",
     }
     parts = [
-        agreeing(len(of_kind), template, queues=queues_in_words(of_kind))
+        agreeing(len(queues_of_kind), template, queues=queues_in_words(queues_of_kind))
         for kind, template in said.items()
-        if (of_kind := {*queues.get(kind, ())})
+        if (queues_of_kind := {*queues.get(kind, ())})
     ]
     return joined(parts, "{before} and {next}")

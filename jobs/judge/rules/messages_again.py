@@ -124,8 +124,8 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     duplicates = [finding for finding in lasting if MIXED_REQUEST_MODE not in finding.causes]
 
     def is_explained(given: _GivenMessages) -> bool:
-        of_broker = (one for one in duplicates if one.queue[0] == given.broker_name)
-        return any(map(given.extent.overlaps, of_broker))
+        broker_duplicates = (one for one in duplicates if one.queue[0] == given.broker_name)
+        return any(map(given.extent.overlaps, broker_duplicates))
 
     lasts = case.persistence_seconds * SECOND
     every = (given for run in runs for given in run.read_twice())
@@ -460,13 +460,13 @@ class _RetryOffsets(NamedTuple):
 
 def _counted(dossier: Dossier) -> _RetryOffsets:
     group, subscribed = dossier.consumer_group, dossier.subscribed
-    of_retries = grouped(
+    offsets_by_retry = grouped(
         (is_own_retry_topic(offsets.topic, group, subscribed), offsets)
         for offsets in chain.from_iterable(dossier.offsets.values())
     )
-    retried = of_retries.get(True, [])
+    retried = offsets_by_retry.get(True, [])
     return _RetryOffsets(
-        [(offsets.times, offsets.consumer_offsets) for offsets in of_retries.get(False, ())],
+        [(offsets.times, offsets.consumer_offsets) for offsets in offsets_by_retry.get(False, ())],
         [(offsets.times, offsets.consumer_offsets) for offsets in retried],
         [(offsets.times, offsets.broker_offsets) for offsets in retried],
         [(offsets.times, offsets.broker_offsets) for offsets in dossier.dead_letters],

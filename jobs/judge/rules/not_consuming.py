@@ -326,8 +326,8 @@ def _newcomers(case: Case, polls: Polls, column: int) -> Text | None:
         return None
     last_move, at = polls.times[[moves[-1], column]].tolist()
     lists = case.members_in_time
-    before = set[str]().union(*(one.client_ids for one in lists if one.since <= last_move))
-    now = next((list_ for list_ in reversed(lists) if list_.since <= at), None)
+    before = set[str]().union(*(one.client_ids for one in lists if one.first_seen <= last_move))
+    now = next((list_ for list_ in reversed(lists) if list_.first_seen <= at), None)
     if now is None or not (before and now.client_ids) or now.client_ids & before:
         return None
     template = (
@@ -335,7 +335,9 @@ def _newcomers(case: Case, polls: Polls, column: int) -> Text | None:
         "consumed before"
     )
     clients = clients_in_words(now.client_ids, case.dossier.languages)
-    return agreeing(len(now.client_ids), template, clients=clients, time=zoned_clock(now.since))
+    return agreeing(
+        len(now.client_ids), template, clients=clients, time=zoned_clock(now.first_seen)
+    )
 
 
 def _refused(refused: Mapping[str, Sequence[Instant]]) -> Text:

@@ -118,20 +118,20 @@ def offsets_gone(case: Case, found: GroupFindings) -> GroupFindings:
     none, after a restart without its consumerOffset.json.
     """
     losses = grouped(_losses(case))
-    return found.plus(_fault(case, topic, of_topic) for topic, of_topic in losses.items())
+    return found.plus(_fault(case, topic, topic_losses) for topic, topic_losses in losses.items())
 
 
 def _losses(case: Case) -> Iterator[tuple[str, _Loss]]:
-    for name, of_broker in sorted(case.dossier.without_offsets.items()):
+    for name, answers in sorted(case.dossier.without_offsets.items()):
         for topic, every in sorted(case.dossier.offsets.items()):
             queues = [one for one in every if one.broker_name == name and one.times.size]
             polls = sorted({*chain.from_iterable(queue.times.tolist() for queue in queues)})
-            places = grouped((bisect_left(polls, at), at) for at in sorted(of_broker))
+            places = grouped((bisect_left(polls, at), at) for at in sorted(answers))
             for place, rounds in places.items():
                 had = [queue for queue in queues if _committed(queue, rounds[0]) > 0]
                 if not place or not had:
                     continue
-                where, ongoing = of_broker[rounds[-1]], place == len(polls)
+                where, ongoing = answers[rounds[-1]], place == len(polls)
                 loss = _Loss(name, polls[place - 1], rounds, where, ongoing, had)
                 if _is_read_there(case, topic, loss) and not _is_deleted(case, loss):
                     again, came_back = _read_again(case, loss), _came_back(case, loss)
@@ -159,9 +159,9 @@ def _came_back(case: Case, loss: _Loss) -> bool:
     """True if members that ran commit what they know: that they do not has to last. A list has the
     topics of before for two minutes, where only the group's table shows them.
     """
-    first, last = loss.rounds[0], loss.rounds[-1]
-    lasts = last - first >= case.persistence_seconds * SECOND
-    return bool(case.dossier.lists_between(first, last)) and not (loss.ongoing and lasts)
+    first_seen, last_seen = loss.rounds[0], loss.rounds[-1]
+    lasts = last_seen - first_seen >= case.persistence_seconds * SECOND
+    return bool(case.dossier.lists_between(first_seen, last_seen)) and not (loss.ongoing and lasts)
 
 
 def _is_deleted(case: Case, loss: _Loss) -> bool:
@@ -181,12 +181,12 @@ def _read_again(case: Case, loss: _Loss) -> _ReadAgain | None:
     the broker gave 104.0 a second, in 10 s at least, and 1,020 messages are written: of 1,040 that
     it gave 20 are new, and 20 it gives in any 10 s. 1,000 were read again.
     """
-    last, polls = loss.rounds[-1], dict[Instant, tuple[int, int, int]]()
+    last_seen, polls = loss.rounds[-1], dict[Instant, tuple[int, int, int]]()
     for offsets in chain.from_iterable(case.dossier.offsets.values()):
         if offsets.broker_name != loss.broker_name or not len(offsets.given):
             continue
         for at, *values in np.stack(offsets[3:]).T.tolist():
-            if at == loss.before or last < at <= last + _SHOWN_FOR:
+            if at == loss.before or last_seen < at <= last_seen + _SHOWN_FOR:
                 written, committed, rate = polls.get(at, (0, 0, values[2]))
                 polls[at] = (written + values[0], committed + values[1], max(rate, values[2]))
     _, known, usual = polls.pop(loss.before, (0, 0, -1))
@@ -321,8 +321,8 @@ def _went_back_fault(
 ) -> FaultEpisode:
     steps = list(chain.from_iterable(by_queue))
     last, furthest = max(steps), max(steps, key=lambda step: step.again)
-    to_and_fro = [of_queue for of_queue in by_queue if _is_to_and_fro(of_queue, read_by_two)]
-    back = [*chain.from_iterable(of_queue for of_queue in by_queue if of_queue not in to_and_fro)]
+    to_and_fro = [moves for moves in by_queue if _is_to_and_fro(moves, read_by_two)]
+    back = [*chain.from_iterable(moves for moves in by_queue if moves not in to_and_fro)]
     evidence = [_again(back)] if back else []
     why, remedy = _why(case, last)
     if to_and_fro:
@@ -366,7 +366,7 @@ def _again(steps: Sequence[_Step]) -> Text:
 
 def _in_turn(by_queue: Sequence[Sequence[_Step]]) -> Text:
     steps = list(chain.from_iterable(by_queue))
-    net = sum(max(of_queue[0].before - of_queue[-1].now, 0) for of_queue in by_queue)
+    net = sum(max(moves[0].before - moves[-1].now, 0) for moves in by_queue)
     return agreeing(
         net,
         "the offsets of {queues} went to and fro {time}, {times} times back: two processes commit "

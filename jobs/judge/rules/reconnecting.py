@@ -122,17 +122,17 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
         return
-    of_processes = {
-        client_id: _first_connections(of_id, starts.get(client_id, ()))
-        for client_id, of_id in channels.items()
+    firsts_by_id = {
+        client_id: _first_connections(own, starts.get(client_id, ()))
+        for client_id, own in channels.items()
     }
-    of_all = _of_nearly_all(case)
+    common = _connections_of_nearly_all(case)
     for client_id in sorted(channels.keys() - flapping):
-        of_id = channels[client_id]
-        away = {(one.broker, one.first_seen) for one in of_id if _was_away(one, of_id)}
-        for rows in _rows(case, of_id, of_all | away):
+        own = channels[client_id]
+        away = {(one.broker, one.first_seen) for one in own if _was_away(one, own)}
+        for rows in _rows(case, own, common | away):
             is_restarting = _is_often(rows) and _has_restarted(starts.get(client_id, ()), rows)
-            firsts = of_processes[client_id]
+            firsts = firsts_by_id[client_id]
             most = max(sum((broker, at) not in firsts for at in times) for broker, times in rows)
             if is_restarting or most >= _FEWEST_REPLACED:
                 yield ReconnectingClient(client_id, rows, is_restarting)
@@ -141,8 +141,8 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
 def _first_connections(channels: Sequence[Channel], starts: Starts) -> _Connected:
     """The first connections of processes with known start times: at which broker, and when."""
     found: set[tuple[Broker, Instant]] = set()
-    for broker, of_broker in by_broker(channels).items():
-        connected = [channel.first_seen for channel in of_broker]
+    for broker, broker_channels in by_broker(channels).items():
+        connected = [channel.first_seen for channel in broker_channels]
         for start in {start for _, start in starts}:
             first = bisect_left(connected, start - _CLOCKS_DIFFER)
             found.update((broker, at) for at in connected[first : first + 1])
@@ -155,16 +155,16 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
     """
     came = channel.first_seen
     before = [one for one in channels if one.first_seen < came]
-    gone = [one.gone_by for one in before if one.broker == channel.broker]
-    return bool(gone) and all(
+    went = [one.ends for one in before if one.broker == channel.broker]
+    return bool(went) and all(
         by is not None
         and by < came
         and all(one.last_seen < came for one in before if one.first_seen <= by)
-        for by in gone
+        for by in went
     )
 
 
-def _of_nearly_all(case: Case) -> _Connected:
+def _connections_of_nearly_all(case: Case) -> _Connected:
     """The brokers and times at which nearly all members came anew; not where they do so again and
     again, as with a load balancer that drops all connections, or a release that crashes.
 
@@ -173,19 +173,19 @@ def _of_nearly_all(case: Case) -> _Connected:
     """
     came = grouped(
         (broker, (channel.first_seen, client_id))
-        for client_id, of_id in case.situations.channels.items()
-        for broker, of_broker in by_broker(of_id).items()
-        for channel in of_broker[1:]
+        for client_id, own in case.situations.channels.items()
+        for broker, connected in by_broker(own).items()
+        for channel in connected[1:]
     )
 
     def members_at(time: Instant) -> int:
         listed = case.members_in_time
-        place = bisect_right(listed, time, key=lambda members: members.since)
+        place = bisect_right(listed, time, key=lambda members: members.first_seen)
         return len(listed[max(place - 1, 0)].client_ids)
 
     found: set[tuple[Broker, Instant]] = set()
-    for broker, of_broker in came.items():
-        in_time = sorted(of_broker)
+    for broker, connected in came.items():
+        in_time = sorted(connected)
         at_once = together(_waves(in_time, members_at), lambda time: (time, time), _AT_ONCE)
         # A wave that two polls show is one after the other, too.
         waves = together([*at_once, *_in_turn(in_time, members_at)], _ends)
@@ -249,16 +249,16 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
     """The rows of all brokers without what is ``expected``, those that overlap in time together."""
     rows: list[_Row] = []
     at_least = case.persistence_seconds * SECOND
-    for broker, of_broker in by_broker(channels).items():
+    for broker, broker_channels in by_broker(channels).items():
         lives = [
-            Life(channel.client_addr, channel.first_seen, channel.gone_by and channel.last_seen)
-            for channel in of_broker
+            Life(channel.client_addr, channel.first_seen, channel.ends and channel.last_seen)
+            for channel in broker_channels
         ]
         # The first connection of all replaces none.
-        first = lives[0].start
+        first_begins = lives[0].begins
         for in_turn in successions(lives, case.expiry, _MOST_BETWEEN_CONNECTIONS):
-            starts = (life.start for life in in_turn if life.start > first)
-            times = [start for start in starts if (broker, start) not in expected]
+            begins = (life.begins for life in in_turn if life.begins > first_begins)
+            times = [time for time in begins if (broker, time) not in expected]
             if len(times) >= _FEWEST_REPLACED and times[-1] - times[0] >= at_least:
                 rows.append((broker, times))
     return together(rows, lambda row: (row[1][0], row[1][-1]))
@@ -308,13 +308,13 @@ def _fault(
     first_seen, last_seen = _ends(_times(rows))
     connections = _times_by_broker(rows)
     # When a broker answered last.
-    end = max(at for run in case.dossier.polls for at in run.answered_at)
-    of_brokers = by_broker(case.situations.channels[client_id])
+    last_answer = max(at for run in case.dossier.polls for at in run.answered_at)
+    channels_by_broker = by_broker(case.situations.channels[client_id])
     addresses = {
         channel.client_addr
         for broker in connections
-        for channel in of_brokers[broker]
-        if channel.first_seen <= last_seen and first_seen <= (channel.gone_by or end)
+        for channel in channels_by_broker[broker]
+        if channel.first_seen <= last_seen and first_seen <= (channel.ends or last_answer)
     }
     # An address may have no port, and one of them may be missing.
     hosts = sorted({address.rpartition(":")[0] or address for address in addresses} - {""})
@@ -344,7 +344,7 @@ def _fault(
             hosts=list_of(hosts, MOST_NAMES),
         )
     parts = [what]
-    in_turn = chain.from_iterable(map(pairwise, of_brokers.values()))
+    in_turn = chain.from_iterable(map(pairwise, channels_by_broker.values()))
     if any(one.first_seen < later.first_seen <= one.last_seen for one, later in in_turn):
         parts.append(Text("the broker lists the old connection for up to 130 s beside the new one"))
     if several == 2 and not restarts:
@@ -352,7 +352,7 @@ def _fault(
     elif several > 2 and not restarts:
         parts.append(Text("so do {others:,} other clients of the group", others=several - 1))
     longest = max(later - one for _, times in rows for one, later in pairwise(times))
-    extent = case.extent(first_seen, last_seen, ongoing=end - last_seen <= longest)
+    extent = case.extent(first_seen, last_seen, ongoing=last_answer - last_seen <= longest)
     topic, lasting = case.main_topic or "", extent._replace(persistence=PERSISTENT)
     kind = FLAPPING if restarts else RECONNECTING
     concerned = (client_id,), tuple(sorted(addresses)), broker_names

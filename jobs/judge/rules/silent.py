@@ -54,13 +54,13 @@ def silent_clients(case: Case, found: GroupFindings) -> GroupFindings:
     if not any(client.error_code is not None for client in clients):
         return found
     asked = asked_of(clients)
-    of_sdks = grouped((sdks.get(client_id), (client_id, of)) for client_id, of in asked.items())
-    telling = {sdk: _telling(dict(of_sdk)) for sdk, of_sdk in of_sdks.items()}
+    by_sdk = grouped((sdks.get(client_id), (client_id, of)) for client_id, of in asked.items())
+    telling = {sdk: _telling(dict(those)) for sdk, those in by_sdk.items()}
     ours = unanswered_questions(clients)
     faults: list[FaultEpisode] = []
     for client_id, questions in sorted(asked.items()):
         if not all(question.answered for question in questions):
-            others = _of_others(client_id, telling[sdks.get(client_id)])
+            others = _rounds_of_others(client_id, telling[sdks.get(client_id)])
             telling_much = [one for one in questions if _others_answer(one.round_, others)]
             faults += _faults(case, client_id, telling_much, ours.get(client_id, ()))
     return found.plus(faults)
@@ -89,24 +89,24 @@ def _telling(asked: Mapping[str, Sequence[ClientRequest]]) -> _Telling:
     return found
 
 
-def _of_others(client_id: str, telling: _Telling) -> Sequence[tuple[Instant, bool]]:
+def _rounds_of_others(client_id: str, telling: _Telling) -> Sequence[tuple[Instant, bool]]:
     """The rounds, ascending, in which others show something, and whether one answered."""
     return [
-        (round_, any(answered for other, answered in of_round.items() if other != client_id))
-        for round_, of_round in sorted(telling.items())
-        if of_round.keys() - {client_id}
+        (round_, any(answered for other, answered in answered_by_id.items() if other != client_id))
+        for round_, answered_by_id in sorted(telling.items())
+        if answered_by_id.keys() - {client_id}
     ]
 
 
-def _others_answer(round_: Instant, of_others: Sequence[tuple[Instant, bool]]) -> bool:
+def _others_answer(round_: Instant, rounds_of_others: Sequence[tuple[Instant, bool]]) -> bool:
     """True if others answered in this round; where it shows nothing of them, in those around it.
 
     >>> of_others = [(0, True), (300_000_000, False), (600_000_000, True)]
     >>> [_others_answer(second * 1_000_000, of_others) for second in (0, 60, 300, 360, 660)]
     [True, False, False, False, True]
     """
-    place = bisect_left(of_others, (round_, False))
-    around = of_others[max(place - 1, 0) : place + 1]
+    place = bisect_left(rounds_of_others, (round_, False))
+    around = rounds_of_others[max(place - 1, 0) : place + 1]
     if around and around[-1][0] == round_:
         return around[-1][1]
     near = [answered for time, answered in around if abs(time - round_) <= _AROUND]
@@ -118,9 +118,9 @@ def _faults(
 ) -> Iterator[FaultEpisode]:
     """``unanswered``: the questions that may have stopped the client."""
     topic, listed = _first_listed(client_id, case.timelines)
-    of_listed = [(question, phase) for question in questions if (phase := _at(question, listed))]
-    parts = [Portion(one.moment, one.moment, 1, watch=phase.watch) for one, phase in of_listed]
-    silent = ([] if request.answered else [(client_id, request)] for request, _ in of_listed)
+    in_list = [(question, phase) for question in questions if (phase := _at(question, listed))]
+    parts = [Portion(one.moment, one.moment, 1, watch=phase.watch) for one, phase in in_list]
+    silent = ([] if request.answered else [(client_id, request)] for request, _ in in_list)
     for _, extent, _ in episodes_of(runs_of(parts), silent, case.persistence_seconds):
         if extent.lasts and extent.snapshots >= _ASKED_AT_LEAST:
             evidence = Text(
@@ -181,8 +181,8 @@ _LET_IT_BE = Text(
 def unanswered_questions(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Instant]]:
     """The times of the questions without an answer to each client that may stop by them."""
     runs = [*clients]
-    of_java = (run for run in runs if run.language == _LANGUAGE)
-    may_stop = {run.client_id for run in of_java if (run.version or 0) >= _FIRST_VERSION}
+    java_runs = (run for run in runs if run.language == _LANGUAGE)
+    may_stop = {run.client_id for run in java_runs if (run.version or 0) >= _FIRST_VERSION}
     return {
         client_id: [question.moment for question in questions if not question.answered]
         for client_id, questions in asked_of(runs).items()

@@ -109,8 +109,8 @@ class Polls:
         """
         columns = np.arange(len(self.times))
         # Nothing shows when a queue moved that was missing from a poll.
-        since = np.where(self.paired, self.before, -1)
-        moved = self.paired & (self.step > 0) & (since == since.max(axis=0))
+        previous = np.where(self.paired, self.before, -1)
+        moved = self.paired & (self.step > 0) & (previous == previous.max(axis=0))
         happened = (moved | (self.waits & (self.backlog_before == 0))).any(axis=0)
         moved_at = np.maximum.accumulate(np.where(moved, columns, -1), axis=1)
         happened_at = np.maximum.accumulate(np.where(happened, columns, -1))
@@ -127,11 +127,11 @@ class Polls:
         explained = np.zeros_like(self.present)
         for orphan in orphans:
             row = self.rows.get(orphan.queue)
-            for first, last in orphan.all_times if row is not None else ():
+            for first_seen, last_seen in orphan.all_times if row is not None else ():
                 begins, ends = self.times[self.before[row]], self.times
-                shared = np.minimum(last, ends) - np.maximum(first, begins)
-                explained[row] |= (first <= begins) & (begins <= last)
-                explained[row] |= (first <= ends) & (ends <= last)
+                shared = np.minimum(last_seen, ends) - np.maximum(first_seen, begins)
+                explained[row] |= (first_seen <= begins) & (begins <= last_seen)
+                explained[row] |= (first_seen <= ends) & (ends <= last_seen)
                 explained[row] |= 2 * shared >= ends - begins
         return explained
 
@@ -246,13 +246,13 @@ def _but_for_slow(polls: Polls, counts: Flags, stalled: Flags, owners: PollOwner
     for row in np.flatnonzero(stalled.any(axis=1)).tolist():
         counted = np.flatnonzero(counts[row])
         for start, end in spans(stalled[row, counted]):
-            of_run = counted[start:end]
+            run_polls = counted[start:end]
             beside = counted[[max(start - 1, 0), min(end, len(counted) - 1)]]
             around = slice(beside[0], beside[1] + 1)
             movers = moved[:, around].any(axis=1)
             stays = 1 - moved[movers, around].sum() / max(has_work[movers, around].sum(), 1)
-            if stays ** len(of_run) > _BY_CHANCE and not owners.known[row, of_run].any():
-                stalled[row, of_run] = False
+            if stays ** len(run_polls) > _BY_CHANCE and not owners.known[row, run_polls].any():
+                stalled[row, run_polls] = False
     return stalled
 
 
@@ -407,13 +407,13 @@ def frozen_processes(
         lives = held & ~(intervals.stalled[rows] & sole)
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(~np.logical_or.reduce(lives)[polls]):
-            of_run = polls[start:end]
-            in_run = held[:, of_run]
-            before = every.before[rows][:, of_run][in_run].min()
-            extent = every.extent(before, of_run[-1], len(of_run) + 1, persistence_seconds)
+            run_polls = polls[start:end]
+            in_run = held[:, run_polls]
+            before = every.before[rows][:, run_polls][in_run].min()
+            extent = every.extent(before, run_polls[-1], len(run_polls) + 1, persistence_seconds)
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
-            waiting = int(every.backlog[rows, of_run[-1]][in_run[:, -1]].sum())
-            was_asked = bool(answered[of_run].any())
+            waiting = int(every.backlog[rows, run_polls[-1]][in_run[:, -1]].sum())
+            was_asked = bool(answered[run_polls].any())
             evidence = _evidence(client_id, queues, extent, waiting, answered=was_asked)
             remedy, ids = Text(_REMEDY, this_client=client_id), (client_id,)
             fault = FaultEpisode(every.topic, extent, FROZEN_PROCESS, evidence, remedy, ids)

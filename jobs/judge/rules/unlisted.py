@@ -287,7 +287,7 @@ def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[FaultEpisode]:
         "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
         "advances|their offsets still advance]: somebody who is not listed reads [it|them]"
     )
-    faults = [_unlisted(of_topic, template, _REMEDY) for of_topic in by_topic.values()]
+    faults = [_unlisted(topic_faults, template, _REMEDY) for topic_faults in by_topic.values()]
     return [replace(one, extent=one.extent._replace(share_of_time=1.0)) for one in faults]
 
 

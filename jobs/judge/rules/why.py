@@ -167,8 +167,8 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     """The queues that the client reported to hold, else those computed for it alone."""
     if reported := case.holdings[topic].of_clients([client_id], time):
         return set().union(*[holding.activities for holding in reported])
-    began = [phase for phase in case.timelines[topic].phases if phase.first_seen <= time.last_seen]
-    allocated = began[-1].evaluated.allocations() if began else ()
+    phases = [phase for phase in case.timelines[topic].phases if phase.first_seen <= time.last_seen]
+    allocated = phases[-1].evaluated.allocations() if phases else ()
     mine = [allocation.queues for allocation in allocated if allocation.client_id == client_id]
     others = [allocation.queues for allocation in allocated if allocation.client_id != client_id]
     found: set[QueueKey] = set().union(*mine)
@@ -183,9 +183,9 @@ def _explained(
     case: Case, stall: Stall, mismatches: _Faults, frozen: _Faults, outages: _Faults
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
-    of_topic, time = case.holdings[stall.topic], stall.extent
-    holders = of_topic.holders_in(stall.queue, time)
-    held = bool(holders) if holders or of_topic.is_unheld(stall.queue, time) else None
+    topic_holdings, time = case.holdings[stall.topic], stall.extent
+    holders = topic_holdings.holders_in(stall.queue, time)
+    held = bool(holders) if holders or topic_holdings.is_unheld(stall.queue, time) else None
     verdict = case.verdict_at(stall.topic, stall.last_seen)
     is_filtered = verdict is not None and verdict.is_filtered
     is_refused = _is_at_once(stall, mismatches)
@@ -223,8 +223,8 @@ def _explained(
 def _left_out(case: Case, stall: Stall, holders: Sequence[Holding]) -> MayBeRead | None:
     """Words for a stall of which the owner's filter may leave out all that waits."""
     ids = {holder.process.client_id for holder in holders} or stall.owners
-    of_queue = [replace(e, activities={stall.queue: e.activities[stall.queue]}) for e in holders]
-    return left_out_by_filter(case, stall.topic, ids, stall.extent, of_queue) if ids else None
+    on_queue = [replace(e, activities={stall.queue: e.activities[stall.queue]}) for e in holders]
+    return left_out_by_filter(case, stall.topic, ids, stall.extent, on_queue) if ids else None
 
 
 def _failing_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
@@ -290,7 +290,7 @@ def outages_dated_back(case: Case, found: GroupFindings) -> GroupFindings:
     for fault in found.faults:
         is_outage = fault.fault in OUTAGES and fault.extent.lasts
         stopped = [stall for stall in found.stalls if is_outage and _leads_to(stall, fault, case)]
-        outages += [_since(fault, stopped)] if stopped else []
+        outages += [_begun_with_stalls(fault, stopped)] if stopped else []
         faults.append(outages[-1] if stopped else fault)
     frozen = (fault for fault in faults if fault.fault == FROZEN_PROCESS)
     parts = [one for one in frozen if any(_is_part(one, outage) for outage in outages)]
@@ -317,7 +317,7 @@ def _leads_to(stall: Stall, outage: FaultEpisode, case: Case) -> bool:
     return is_soon and is_of_outage(outage, stall)
 
 
-def _since(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:
+def _begun_with_stalls(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:
     first_seen = min(stall.first_seen for stall in stopped)
     queues = {stall.queue for stall in stopped}
     why = agreeing(
@@ -374,7 +374,7 @@ def left_out_by_filter(
     return MayBeRead(agreeing(len(who), shown, what=what), INFO)
 
 
-_of_member = itemgetter(
+_filter_facts = itemgetter(
     *map([fact.name for fact in MEMBER_FACTS].index, ("client_id", "language", "subscriptions"))
 )
 #: The filter of who is no native Go client, or does not filter.
@@ -385,14 +385,14 @@ def _filters(case: Case, topic: str, time: Extent) -> dict[str, str]:
     """The filter on the topic of each client that subscribes to it, by the lists of that time."""
     found: dict[str, set[str]] = defaultdict(set)
     for list_id in case.dossier.lists_between(time.first_seen, time.last_seen):
-        members = map(_of_member, case.dossier.list_records[list_id])
+        members = map(_filter_facts, case.dossier.list_records[list_id])
         for client_id, language, subscriptions in members:
             for subscribed, kind, expression in subscriptions or ():
                 if subscribed == topic:
                     used = normalise_expression(kind, expression)
                     is_go = (language or "").upper() == "GO" and used != NO_FILTER
                     found[client_id].add(used if is_go else _NO_GO)
-    return {client_id: min(of_client) for client_id, of_client in found.items()}
+    return {client_id: min(values) for client_id, values in found.items()}
 
 
 def _commits_surely(version: str) -> bool:

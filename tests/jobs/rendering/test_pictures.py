@@ -159,7 +159,7 @@ def test_what_a_snapshot_shows_lasts_to_the_next_one_if_this_comes_in_time() -> 
     assert of.extent == (minute(0), minute(15))
     assert of.interval == timedelta(minutes=1)
     ends = {4: 7, 9: 10, 14: 15}
-    assert [of.until(minute(last)) for last in ends] == [minute(end) for end in ends.values()]
+    assert [of.ends_of(minute(last)) for last in ends] == [minute(end) for end in ends.values()]
     shown = {-1: None, 0: "s1", 4: "s1", 5: None, 7: "s2", 14: "s3", 15: None}
     assert {each: of.state_at(minute(each)) for each in shown} == shown
     rare = States([run("s1", 0, 0), run("s2", 5, 5), run("s3", 10, 10)], [])
