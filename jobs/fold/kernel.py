@@ -38,6 +38,7 @@ from ..engines.pieces import (
     pack_value,
     shard_of,
 )
+from ..judge.rules.why import REFUSED
 from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, LIST_REFUSED, LONG, NOT_ONLINE, STRING, Table
 from . import dossiers
 from .checked_rows import IS_LOST, TableReading
@@ -51,7 +52,6 @@ from .runs import (
     OF_BROKERS,
     OFFSET_RUNS,
     POLL_RUNS,
-    REFUSED,
     ROUTE_RUNS,
     Contents,
     DistinctRecords,
@@ -59,10 +59,11 @@ from .runs import (
     Record,
     Records,
     Runs,
+    as_runs,
     in_use,
     merge_runs,
     reunite,
-    runs_of_rows,
+    runs_in_parts,
 )
 from .slice_facts import (
     CLIENTS,
@@ -327,7 +328,7 @@ def poll_runs(broker_polls: TableReading, *, has_ids: bool) -> Iterator[Contents
     names = [name for name in POLL_RUNS.names[:-1] if name not in made]
     names += ["connections", "error_code", _FIRST_COLLECTED]
     batches = broker_polls.batches([*names, *_POLLED])
-    return runs_of_rows(map(_as_counted, batches), POLL_RUNS, *_POLLED)
+    return runs_in_parts(as_runs(_as_counted(batch), POLL_RUNS, *_POLLED) for batch in batches)
 
 
 def _as_counted(batch: Batch) -> Batch:
@@ -389,9 +390,8 @@ def route_runs(topic_routes: TableReading) -> Iterator[Contents]:
 
 def route_runs_by_id(route_polls: TableReading) -> Iterator[Contents]:
     """The routes of nameservers, from the ids that the polls have."""
-    return runs_of_rows(
-        route_polls.batches([*ROUTE_RUNS.names[:-1], *_POLLED]), ROUTE_RUNS, *_POLLED
-    )
+    batches = route_polls.batches([*ROUTE_RUNS.names[:-1], *_POLLED])
+    return runs_in_parts(as_runs(batch, ROUTE_RUNS, *_POLLED) for batch in batches)
 
 
 # ---------------------------------------------------------------- contents by their ids
@@ -440,7 +440,7 @@ def client_runs(client_states: TableReading) -> Iterator[Contents]:
     """The reports of client processes about themselves."""
     names = [name for name in CLIENT_RUNS.names if name != "times"]
 
-    def as_runs(batch: Batch) -> Rows:
+    def reports(batch: Batch) -> Rows:
         source = text(batch["source"])
         # A client's answer is the same whichever broker forwarded the question.
         is_of_broker = pc.is_in(source, pa.array(OF_BROKERS, source.type))
@@ -448,24 +448,17 @@ def client_runs(client_states: TableReading) -> Iterator[Contents]:
         batch["start_timestamp"] = micros(batch["start_timestamp"])
         logged_at, snapshot_time = micros(batch["logged_at"]), micros(batch["snapshot_time"])
         is_line = pc.equal(source, CLIENT_LOG)
-        batch["times"] = _each_alone(pc.if_else(is_line, logged_at, snapshot_time))
-        batch["observed_at"] = _each_alone(micros(batch["observed_at"]))
-        # The cast leaves out the time of each queue, which changes with each of the answers.
-        columns = [batch[field.name].cast(field.type) for field in CLIENT_RUNS]
-        return merge_runs(pa.table(columns, schema=CLIENT_RUNS))
+        batch["times"] = pc.if_else(is_line, logged_at, snapshot_time)
+        # Without the time of each queue, which changes with each of the answers.
+        return merge_runs(as_runs(batch, CLIENT_RUNS, "times", "observed_at"))
 
-    batches = map(as_runs, client_states.batches([*names, "snapshot_time", "logged_at"]))
-    for part in in_parts(batches, MOST_HELD, len):
-        yield Contents(merge_runs(pa.concat_tables(part)), {})
-
-
-def _each_alone(values: Array) -> Array:
-    """Each value as a list of one."""
-    return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
+    batches = client_states.batches([*names, "snapshot_time", "logged_at"])
+    return runs_in_parts(map(reports, batches))
 
 
 def offset_runs(queue_offsets: TableReading) -> Iterator[Contents]:
     """The offsets of queues, poll by poll."""
     queue = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
     values = ("snapshot_time", "broker_offset", "consumer_offset", "given_per_1000_seconds")
-    return runs_of_rows(queue_offsets.batches([*queue, *values]), OFFSET_RUNS, *values)
+    batches = queue_offsets.batches([*queue, *values])
+    return runs_in_parts(as_runs(batch, OFFSET_RUNS, *values) for batch in batches)

@@ -148,25 +148,13 @@ class Column:
         """The numbers of the values."""
         encoded = column if isinstance(column, pa.DictionaryArray) else pc.dictionary_encode(column)
         if self._last is None or not _is_same(self._last[0], encoded.dictionary):
-            numbers = map(self.number_of, encoded.dictionary.to_pylist())
+            known, values = self._numbers, encoded.dictionary.to_pylist()
+            numbers = (known.setdefault(value, len(known)) for value in values)
             # Null, which has no place in a dictionary, is the last one.
             self._last = encoded.dictionary, np.array([*numbers, 0], dtype=np.int64)
         if len(encoded.dictionary) == 1 and not encoded.null_count:
             return np.full(len(encoded), self._last[1][0])
         return self._last[1].take(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
-
-    def number_of(self, value: Any) -> int:
-        """The number of one value."""
-        return self._numbers.setdefault(value, len(self._numbers))
-
-    def all_values(self) -> list[Any]:
-        """The values by their numbers."""
-        return list(self._numbers)
-
-    def values(self, numbers: Numbers, type_: pa.DataType = STRING) -> Array:
-        """The values with the numbers."""
-        values: Array = pa.array(self.all_values(), type_)
-        return values.take(pa.array(numbers))
 
 
 def _is_same(one: Array, other: Array) -> bool:

@@ -36,13 +36,13 @@ from ..schemas import (
     NOT_CONFIGURED,
     QUEUE_OFFSETS,
     ROUTE_POLLS,
+    STRING,
     Table,
 )
 from .numbers import (
     NO_NUMBER,
     Array,
     Batch,
-    Column,
     GroupedRows,
     Hashes,
     Numbers,
@@ -55,6 +55,7 @@ from .numbers import (
     pc,
     reader,
     segments,
+    text,
 )
 
 _OFFSETS = ("broker_offsets", "consumer_offsets", "given")
@@ -186,7 +187,8 @@ def collected(
 
 
 def merge_runs(runs: Rows) -> Rows:
-    """Runs with equal keys as one; what was collected comes once each, and in time.
+    """Runs with equal keys as one, with plain texts; what was collected comes once each, and in
+    time.
 
     >>> rows = [{"topic": "T", "times": [2, 1]}, {"topic": "T", "times": [2, 3]}]
     >>> merge_runs(pa.Table.from_pylist(rows)).to_pylist()
@@ -201,8 +203,8 @@ def merge_runs(runs: Rows) -> Rows:
     values = [numbers for list_ in lists for numbers in _flat(list_)]
     merged = collect(_keys(runs, keys, rows_of), values)
     rows = runs.select(keys).take(pa.array(rows_of[merged.first]))
-    columns = {name: rows[name] for name in keys} | collected(merged, values, fields)
-    return pa.table({name: columns[name] for name in runs.column_names}, schema=runs.schema)
+    columns = {name: text(rows[name]) for name in keys} | collected(merged, values, fields)
+    return pa.table({name: columns[name] for name in runs.column_names})
 
 
 def _owners(lists: Array) -> Numbers:
@@ -247,36 +249,32 @@ def reunite(parts: Contents) -> Contents:
     if not runs.num_rows:
         return parts
     times = runs["times"].combine_chunks()
-    rows_of = _owners(times)
-    names = (name for name in runs.column_names if name not in ("times", id_name))
-    keys = _keys(runs, names, rows_of)
-    ids = Column()
-    contents = ids.number(runs[id_name].combine_chunks())[rows_of]
-    snapshots, _ = _flat(times)
-    rows = collect([*keys, snapshots], [contents])
-    first = rows.first
+    rows_of, snapshots = _owners(times), _flat(times)[0]
+    names = [name for name in runs.column_names if name not in ("times", id_name)]
+    ids = pc.dictionary_encode(runs[id_name].combine_chunks())
+    names_of, of_rows = ids.dictionary.to_pylist(), int64(ids.indices)[rows_of]
+    statements = collect([*_keys(runs, names, rows_of), snapshots], [of_rows])
     facts = MEMBER_FACTS if id_name == "list_id" else ROUTE_FACTS
-    content_ids, names_of, records = ContentIds(facts), ids.all_values(), dict(parts.records)
+    content_ids, records = ContentIds(facts), dict(parts.records)
 
     @cache
     def whole(numbers: tuple[int, ...]) -> int:
         """The number of the content that several make, which is then among the records."""
         of_parts = chain.from_iterable(records[names_of[number]] for number in numbers)
         id_, records[id_] = content_ids.identify(of_parts)
-        return ids.number_of(id_)
+        names_of.append(id_)
+        return len(names_of) - 1
 
-    of_statements = contents[first]
-    lengths = np.diff(rows.starts, append=len(rows.order))
+    first, contents = statements.first, of_rows[statements.first]
+    lengths = np.diff(statements.starts, append=len(statements.order))
     for place in np.flatnonzero(lengths > 1).tolist():
-        of_parts = rows.order[rows.starts[place] :][: lengths[place]]
-        of_statements[place] = whole(tuple(contents[of_parts].tolist()))
-    values = [snapshots[first], np.full(len(first), NO_NUMBER)]
-    merged = collect([*[key[first] for key in keys], of_statements], values)
-    made = runs.take(pa.array(rows_of[first][merged.first]))
-    columns = {name: made[name] for name in runs.column_names}
-    columns[id_name] = ids.values(of_statements[merged.first])
-    columns |= collected(merged, values, [runs.schema.field("times")])
-    return Contents(pa.table(columns, schema=runs.schema), records)
+        of_parts = statements.order[statements.starts[place] :][: lengths[place]]
+        contents[place] = whole(tuple(of_rows[of_parts].tolist()))
+    columns = {name: runs[name].take(pa.array(rows_of[first])) for name in names}
+    columns[id_name] = pa.array(names_of).take(pa.array(contents))
+    columns |= {"snapshot_time": pa.array(snapshots[first]), "collected_at": pa.nulls(len(first))}
+    united = as_runs(columns, runs.schema, "snapshot_time", "collected_at")
+    return Contents(merge_runs(united), records)
 
 
 def in_use(contents: Contents) -> Contents:
@@ -292,44 +290,28 @@ def in_use(contents: Contents) -> Contents:
 MOST_HELD = 1 << 18
 
 
-class _Statements:
-    """Statements as numbers: the key of each, then what is collected of it."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        """``schema``: of the runs that they make."""
-        self._schema = schema
-        self.columns = {n: Column() for n in schema.names if n not in COLLECTED}
-
-    def key(self, batch: Batch) -> list[Numbers]:
-        """The numbers of the columns of the key that a batch has."""
-        return [
-            column.number(batch[name]) for name, column in self.columns.items() if name in batch
-        ]
-
-    def runs(self, batches: Iterable[Sequence[Numbers]]) -> Rows:
-        """The runs of some statements."""
-        arrays = list(map(np.concatenate, zip(*batches, strict=True)))
-        keys, values = arrays[: len(self.columns)], arrays[len(self.columns) :]
-        runs = collect(keys, values)
-        columns = {
-            name: column.values(key[runs.first], self._schema.field(name).type)
-            for (name, column), key in zip(self.columns.items(), keys, strict=True)
-        }
-        lists = [field for field in self._schema if field.name in COLLECTED]
-        return pa.table(columns | collected(runs, values, lists), schema=self._schema)
-
-
-def runs_of_rows(batches: Iterable[Batch], schema: pa.Schema, *values: str) -> Iterator[Contents]:
-    """Statements of one row each as runs, part by part; ``values``: the columns that are collected
+def as_runs(batch: Batch, schema: pa.Schema, *values: str) -> Rows:
+    """Statements of one row each as runs, each of one; ``values``: the columns that are collected
     of them.
     """
-    statements = _Statements(schema)
+    numbers = [int64(batch[name], NO_NUMBER) for name in values]
+    rows = np.arange(len(numbers[0]))
+    lists = (field for field in schema if field.name in COLLECTED)
+    columns = batch | collected(GroupedRows(rows, rows), numbers, lists)
+    return pa.table({field.name: _as_kept(columns[field.name], field.type) for field in schema})
 
-    def as_numbers(batch: Batch) -> Sequence[Numbers]:
-        return *statements.key(batch), *(int64(batch[name], NO_NUMBER) for name in values)
 
-    for part in in_parts(map(as_numbers, batches), MOST_HELD, lambda columns: len(columns[0])):
-        yield Contents(statements.runs(part), {})
+def _as_kept(column: Array, type_: pa.DataType) -> Array:
+    """Texts as numbers into a dictionary: they are compared by these."""
+    if type_ != STRING:
+        return column.cast(type_)
+    return column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+
+
+def runs_in_parts(runs: Iterable[Rows]) -> Iterator[Contents]:
+    """Runs of batches put together, part by part."""
+    for part in in_parts(runs, MOST_HELD, len):
+        yield Contents(merge_runs(pa.concat_tables(part)), {})
 
 
 class DistinctRecords:
@@ -382,8 +364,7 @@ class ListedRows:
     """
 
     def __init__(self, schema: pa.Schema, facts: Sequence[Fact], records: DistinctRecords) -> None:
-        self._statements = _Statements(schema)
-        self._ids = self._statements.columns[schema.names[-2]]
+        self._schema = schema
         self._facts = facts
         self._records = records
         self._forget()
@@ -391,8 +372,8 @@ class ListedRows:
     def _forget(self) -> None:
         self._records.known.clear()
         self._content_ids = ContentIds(self._facts)
-        #: The number of a content's id, by the sums of its rows.
-        self._numbers: dict[tuple[int, ...], int] = {}
+        #: The id of a content, by the sums of its rows.
+        self._ids: dict[tuple[int, ...], str] = {}
         self._contents: dict[str, list[Record]] = {}
 
     def parts(self, batches: Iterable[tuple[Batch, NDArray[np.bool_]]]) -> Iterator[Contents]:
@@ -401,23 +382,20 @@ class ListedRows:
         A batch is some rows, and of each whether it is a record, or shows that there is none.
         """
         held_contents = 0
-        for part in in_parts(starmap(self._as_numbers, batches), MOST_HELD, itemgetter(0)):
-            runs = self._statements.runs(statements for _, statements in part)
-            yield Contents(runs, self._contents)
-            held_contents += sum(size - len(statements[0]) for size, statements in part)
+        for part in in_parts(starmap(self._as_runs, batches), MOST_HELD, itemgetter(0)):
+            yield Contents(merge_runs(pa.concat_tables(runs for _, runs in part)), self._contents)
+            held_contents += sum(size - len(runs) for size, runs in part)
             if held_contents >= MOST_HELD:
                 self._forget()
                 held_contents = 0
 
-    def _as_numbers(
-        self, batch: Batch, is_record: NDArray[np.bool_]
-    ) -> tuple[int, Sequence[Numbers]]:
-        """The statements of some rows; and their number, with that of the records of what is new
-        among their contents.
+    def _as_runs(self, batch: Batch, is_record: NDArray[np.bool_]) -> tuple[int, Rows]:
+        """The statements of some rows, as runs of one each; and their number, with that of the
+        records of what is new among their contents.
         """
         every = self._records.hashes(batch)
         hashes = [np.where(is_record, hashed, np.uint64(0)) for hashed in every]
-        names = [name for name in (*self._statements.columns, "snapshot_time") if name in batch]
+        names = [name for name in (*self._schema.names, "snapshot_time") if name in batch]
         of_rows = chain.from_iterable(key_numbers(batch[name]) for name in names)
         starts = segments(of_rows, len(is_record))
         heads = {name: batch[name].take(pa.array(starts)) for name in names}
@@ -428,15 +406,15 @@ class ListedRows:
         new = {
             pair: np.flatnonzero(is_record[edges[place] : edges[place + 1]]) + edges[place]
             for pair, place in zip(pairs, first.tolist(), strict=True)
-            if pair not in self._numbers
+            if pair not in self._ids
         }
         if new:
             records = iter(self._records.of(batch, hashes, np.concatenate([*new.values()])))
             for pair, rows in new.items():
-                id_, kept = self._content_ids.identify(islice(records, len(rows)))
-                self._contents[id_] = kept
-                self._numbers[pair] = self._ids.number_of(id_)
-        ids = np.array([self._numbers[pair] for pair in pairs])[of_statements]
-        key, times = self._statements.key(heads), int64(heads["snapshot_time"], NO_NUMBER)
+                self._ids[pair], kept = self._content_ids.identify(islice(records, len(rows)))
+                self._contents[self._ids[pair]] = kept
+        ids: Array = pa.array([self._ids[pair] for pair in pairs])
+        ids = ids.take(pa.array(of_statements))
+        nothing = {"collected_at": pa.nulls(len(starts), LONG), self._schema.names[-2]: ids}
         size = len(starts) + sum(map(len, new.values()))
-        return size, (*key, ids, times, np.full(len(starts), NO_NUMBER))
+        return size, as_runs(heads | nothing, self._schema, "snapshot_time", "collected_at")

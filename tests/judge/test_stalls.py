@@ -15,9 +15,6 @@ from jobs.judge.observe.situations import Situations
 from jobs.judge.rules import stalls
 from jobs.judge.rules.found import FaultEpisode, GroupFindings, Stall
 from jobs.judge.rules.stalls import (
-    frozen_processes,
-    not_moving,
-    stall_episodes,
     stalled_queues,
 )
 from jobs.judge.times import Extent
@@ -34,9 +31,9 @@ from tests.judge.witnesses import (
     holdings_of,
     in_seconds,
     info,
-    intervals_of,
     offsets,
     periods,
+    stalls_of,
     steady,
     stuck,
 )
@@ -44,9 +41,8 @@ from tests.judge.witnesses import (
 
 def stalled(queues, **inputs):
     """(queue id, since, until, polls, backlog, growth, owners) of each stall, by queue and time."""
-    intervals = intervals_of(queues, **inputs)
     rows = []
-    for each in stall_episodes(intervals, 60) if intervals else ():
+    for each in stalls_of(queues, **inputs).stalls:
         seen = (in_seconds(each.first_seen), in_seconds(each.last_seen), each.extent.snapshots)
         rows.append((each.queue[1], *seen, each.backlog, each.backlog_growth, [*each.owners]))
     return sorted(rows)
@@ -54,9 +50,8 @@ def stalled(queues, **inputs):
 
 def frozen(queues, **inputs):
     """(client, since, until, polls, queues) of each frozen process."""
-    intervals = intervals_of(queues, **inputs)
     rows = []
-    for fault in frozen_processes(intervals, 60, ()) if intervals else ():
+    for fault in stalls_of(queues, **inputs).faults:
         times = (in_seconds(fault.first_seen), in_seconds(fault.last_seen))
         rows.append((*fault.client_ids, *times, fault.extent.snapshots, fault.queues_affected))
     return sorted(rows)
@@ -65,7 +60,7 @@ def frozen(queues, **inputs):
 def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_burst():
     extent = Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False)
     counts = {"backlog": 20, "backlog_growth": 0, "owners": ("b",)}
-    assert list(stall_episodes(intervals_of(burst()), 60)) == [
+    assert list(stalls_of(burst()).stalls) == [
         Stall(TOPIC, extent, queue, **counts)
         for queue in ((BROKER, 3), (OTHER_BROKER, 0), (OTHER_BROKER, 1))
     ]
@@ -73,10 +68,10 @@ def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_bur
 
 def test_a_stall_that_reaches_the_last_poll_of_the_topic_is_ongoing_and_a_short_one_transient():
     queues = [offsets(0, steady(0, 30, 60)), offsets(3, stuck(0, 30))]
-    (row,) = stall_episodes(intervals_of(queues), 60)
+    (row,) = stalls_of(queues).stalls
     # The last poll of the topic is at 60: this queue was not asked then.
     assert (row.extent.ongoing, row.extent.persistence) == (False, "TRANSIENT")
-    (row,) = stall_episodes(intervals_of([queues[0], offsets(3, stuck(0, 30, 60))]), 60)
+    (row,) = stalls_of([queues[0], offsets(3, stuck(0, 30, 60))]).stalls
     assert (row.extent.ongoing, row.extent.persistence) == (True, "PERSISTENT")
 
 
@@ -334,14 +329,14 @@ def test_a_topic_in_which_no_queue_ever_stands_still_asks_for_no_evaluation():
     dossier = Dossier("DefaultCluster", "G", offsets={TOPIC: queues})
     # There is no evaluation of the period: looking for it would raise.
     of = case(dossier=dossier, situations=Situations({TOPIC: periods([("one", 0)])}), evaluated={})
-    assert not [*not_moving(of)]
+    assert stalled_queues(of, GroupFindings()) == GroupFindings()
 
 
 # ---------------------------------------------------------------- frozen processes
 
 
 def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_words():
-    (fault,) = frozen_processes(intervals_of(burst()), 60, ())
+    (fault,) = stalls_of(burst()).faults
     assert fault == FaultEpisode(
         topic=TOPIC,
         fault="FROZEN_PROCESS",
@@ -363,7 +358,7 @@ def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_w
 
 def test_one_queue_and_one_message_are_written_in_the_singular():
     queues = [offsets(0, steady(0, 60)), offsets(3, {0: (2, 1), 60: (2, 1)})]
-    (fault,) = frozen_processes(intervals_of(queues), 60, ())
+    (fault,) = stalls_of(queues).faults
     assert fault.evidence.startswith("queue 3 of broker-a is computed for b; it did not move from")
     assert fault.evidence.endswith("1 message waits")
     assert fault.extent.ongoing
@@ -447,7 +442,7 @@ def test_names_are_names_whatever_is_in_them():
         for number, polls in ((0, steady(*times)), (3, stuck(*times)), (5, stuck(*times)))
     ]
     taken = [allocated("a", [(broker, 0)]), allocated(client_id, [(broker, 3), (broker, 5)])]
-    (fault,) = frozen_processes(intervals_of(queues, owners={"one": taken}, topic=hostile), 60, ())
+    (fault,) = stalls_of(queues, owners={"one": taken}, topic=hostile).faults
     assert fault.topic == hostile
     assert fault.client_ids == (client_id,)
     assert fault.evidence.startswith(
@@ -459,7 +454,7 @@ def test_of_many_brokers_the_first_are_named():
     names = [f"b{number}" for number in range(8)]
     taken = [allocated("a", [0]), allocated("b", [(name, 0) for name in names])]
     queues = [offsets(0, steady(0, 60)), *[offsets(0, stuck(0, 60), name) for name in names]]
-    (fault,) = frozen_processes(intervals_of(queues, owners={"one": taken}), 60, ())
+    (fault,) = stalls_of(queues, owners={"one": taken}).faults
     assert "queue 0 of b3, queue 0 of b4 and 3 more brokers are computed for " in fault.evidence
     assert fault.broker_names == tuple(names)
 
@@ -467,16 +462,16 @@ def test_of_many_brokers_the_first_are_named():
 def test_a_client_that_says_that_it_does_not_hold_the_queues_is_not_blamed_for_them():
     # They are computed for b; it answers, and holds none of them.
     answers = [info("b", range(0, 300, 30), []), info("a", range(0, 300, 30), [0, 1, 2])]
-    (holdings,) = index_holdings(holdings_of(answers, allocations=OWNERS)).values()
-    assert any(frozen_processes(intervals_of(burst()), 60, ()))
-    assert not any(frozen_processes(intervals_of(burst()), 60, holdings.holdings))
+    holdings = holdings_of(answers, allocations=OWNERS)
+    assert stalls_of(burst()).faults
+    assert not stalls_of(burst(), holdings=holdings).faults
 
 
 def test_a_client_that_says_that_it_holds_them_holds_them():
     queues = [offsets(3, stuck(0, 60, 120)), offsets(0, steady(0, 60, 120))]
     answers = [info("b", (30, 90), [3]), info("a", (30, 90), [0, 1, 2])]
-    (holdings,) = index_holdings(holdings_of(answers, allocations=OWNERS)).values()
-    (fault,) = frozen_processes(intervals_of(queues), 60, holdings.holdings)
+    holdings = holdings_of(answers, allocations=OWNERS)
+    (fault,) = stalls_of(queues, holdings=holdings).faults
     assert fault.evidence.startswith("b holds queue 3 of broker-a; it did not move")
 
 

@@ -9,7 +9,6 @@ from jobs.judge.observe.brokers import Absence
 from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.rules import why
 from jobs.judge.rules.found import FaultEpisode, GroupFindings
-from jobs.judge.rules.stalls import frozen_processes, stall_episodes
 from jobs.judge.rules.why import DISABLED, FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
 from tests.judge.phases import case, extent
 from tests.judge.witnesses import (
@@ -19,8 +18,8 @@ from tests.judge.witnesses import (
     evaluated,
     holdings_of,
     info,
-    intervals_of,
     offsets,
+    stalls_of,
     steady,
     stuck,
     timeline,
@@ -36,9 +35,8 @@ def explained(clients, *others, faults=(), **of_group):
     timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
     holdings = index_holdings(holdings_of(clients))
     of = case(holdings=holdings, timelines=timelines, offsets=by_queue, **of_group)
-    intervals = intervals_of(queues, owners={"one": AGREED})
-    frozen = frozen_processes(intervals, 60, holdings_of(clients))
-    found = GroupFindings().plus([*frozen, *faults], stalls=stall_episodes(intervals, 60))
+    stalled = stalls_of(queues, owners={"one": AGREED}, holdings=holdings_of(clients))
+    found = stalled.plus(faults)
     (stall,) = [each for each in why.explained(of, found).stalls if each.queue[1] == 1]
     return stall.held, stall.why
 
@@ -97,7 +95,7 @@ def test_where_the_broker_does_not_let_the_group_consume_that_is_why():
 def test_a_process_whose_pulls_are_refused_is_not_frozen():
     queues = [offsets(0, stuck(*MINUTES)), offsets(2, steady(*MINUTES))]
     timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
-    frozen = list(frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60, ()))
+    frozen = list(stalls_of(queues, owners={"one": AGREED}).faults)
     assert [each.client_ids for each in frozen] == [("a",)]
 
     def left(clients, *mismatch, away=(), **disabled):

@@ -13,10 +13,12 @@ from jobs.declared.instants import SECOND, Instant
 from jobs.judge.observe.brokers import Absence
 from jobs.judge.observe.core_verdict import QueueAllocation, QueueKey, Verdict
 from jobs.judge.observe.holdings import Holding, find_holdings
+from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.observe.routes import RouteChange
 from jobs.judge.observe.situations import Period, Situations, TopicSituation
 from jobs.judge.observe.timeline import Phase, Timeline
-from jobs.judge.rules.stalls import find_intervals, not_moving
+from jobs.judge.rules.found import GroupFindings
+from jobs.judge.rules.stalls import stalled_queues
 from jobs.judge.times import Extent, persistence
 from rebalance_core.state import Unreachable
 from tests.judge import phases
@@ -192,17 +194,19 @@ def stuck(*seconds: int, at_offset: int = 0) -> dict[float, tuple[int, int]]:
 OWNERS = (allocated("a", [0, 1, 2]), allocated("b", [3, (OTHER_BROKER, 0), (OTHER_BROKER, 1)]))
 
 
-def intervals_of(
+def stalls_of(
     queues: Sequence[QueueOffsets],
     orphans: Iterable[tuple[QueueKey, float, float]] = (),
     segments: Iterable[tuple[str, float]] = (("one", -60),),
     owners: Mapping[str, Iterable[QueueAllocation]] | None = None,
     topic: str = TOPIC,
     masters_away: Sequence[Absence] = (),
-) -> Any:
-    """``find_intervals``; ``orphans`` are (queue, since, until), ``owners`` by situation.
+    holdings: Iterable[Holding] = (),
+) -> GroupFindings:
+    """The stalls of a topic and its frozen processes: of 60 s that something has to last.
 
-    An orphan of 180 s lasts. A situation without owners was not audited.
+    ``orphans`` are (queue, since, until), ``owners`` by situation. An orphan of 180 s lasts. A
+    situation without owners was not audited.
     """
     dossier = Dossier("DefaultCluster", GROUP)
     for each in queues:
@@ -212,17 +216,21 @@ def intervals_of(
         for name, taken in (owners or {"one": OWNERS}).items()
     }
     orphaned = [
-        replace(phases.queue_finding(queue=queue), extent=_extent(at(since), at(until)))
+        replace(
+            phases.queue_finding(queue=queue), topic=topic, extent=_extent(at(since), at(until))
+        )
         for queue, since, until in orphans
     ]
     of = phases.case(
         dossier=dossier,
+        terms=replace(phases.TERMS, persistence_seconds=60),
+        timelines={},
+        holdings=index_holdings(holdings),
         situations=Situations({topic: periods(segments, topic)}),
         evaluated=situations,
         masters_away=masters_away,
     )
-    found = (polls for polls in not_moving(of) if polls.topic == topic)
-    return next((find_intervals(of, polls, orphaned) for polls in found), None)
+    return stalled_queues(of, GroupFindings(queues=tuple(orphaned)))
 
 
 def _extent(first: Instant, last: Instant) -> Extent:

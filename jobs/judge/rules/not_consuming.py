@@ -208,7 +208,7 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Ite
     last = int(columns[-1])
     rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
     first = int(polls.before[:, columns[0]][polls.unmoved[:, columns[0]]].min())
-    extent = polls.extent(first, last, len(columns) + 1, case.persistence_seconds)
+    extent = polls.extent(case, first, last, len(columns) + 1)
     waiting, before = (_waiting(polls, rows, column) for column in (last, first))
     if not extent.lasts:
         return

@@ -1,11 +1,11 @@
 """queue offsets and periods -> stalls: queues that have an owner and do not move all the same.
 
 A queue stalls from one poll to the next where messages wait in it at both, its offset is the same,
-it has an owner, and another queue of the topic keeps up (``find_intervals``). The stall goes from
-the first to the last time of an unbroken row of such polls at which another one keeps up
-(``_stalled``), and lasts from ``persistence_seconds`` (180 s) on. Polls that come sooner than
+it has an owner, and another queue of the topic keeps up (``Intervals``). The stall goes from the
+first to the last time of an unbroken row of such polls at which another one keeps up
+(``_find_stalled``), and lasts from ``persistence_seconds`` (180 s) on. Polls that come sooner than
 clients commit (5 s) do not count, nor does what chance explains in one of 1,000 queues
-(``_but_for_slow``). How bad it is ``severity.stall_severity`` says.
+(``_leave_out_slow``). How bad it is ``severity.stall_severity`` says.
 
 A frozen process stays in every broker's list for about two minutes, and one that is stuck but still
 heartbeats stays for ever: its queues have an owner by computation, and only their offsets show it.
@@ -17,7 +17,7 @@ A client none of whose queues moves while those of others do is a frozen process
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -36,7 +36,7 @@ from ...schemas import NOT_COUNTING, NOT_FINISHING, NOT_LOCKED
 from ..observe.core_verdict import QueueKey
 from ..observe.holdings import Holding
 from ..observe.in_words import between, clients_in_words, queues_in_words, waiting_in_words
-from ..times import Extent, Portion, join_episodes, persistence
+from ..times import Extent, Portion, join_episodes
 from .case import Case
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .why import has_moving_queue
@@ -92,11 +92,10 @@ class Polls:
         #: Messages wait at both polls, and the offset is the same.
         self.unmoved = self.waits & (self.backlog_before > 0)
 
-    def extent(self, first: int, last: int, polls: int, persistence_seconds: int) -> Extent:
+    def extent(self, case: Case, first: int, last: int, polls: int) -> Extent:
         """The time of so many polls, from one column to another."""
-        first_seen, last_seen = int(self.times[first]), int(self.times[last])
-        lasts = persistence(first_seen, last_seen, persistence_seconds)
-        return Extent(first_seen, last_seen, polls, lasts, bool(last_seen == self.times[-1]))
+        first_seen, last_seen = self.times[[first, last]].tolist()
+        return case.extent(first_seen, last_seen, polls, ongoing=last_seen == self.times[-1].item())
 
     @cached_property
     def keeps_up(self) -> Flags:
@@ -197,63 +196,79 @@ class PollOwners:
         return tuple(sorted(self.of.get((row, int(self.situation[row, poll])), ())))
 
 
-@dataclass(frozen=True)
 class Intervals:
     """The times between two polls of each queue of a topic: [queue, poll] is what ends at the poll,
     as in ``polls``.
-    """
-
-    polls: Polls
-    #: The queue had messages to consume; nothing else counts.
-    counts: Flags
-    #: The interval belongs to a stall.
-    stalled: Flags
-    owners: PollOwners
-
-
-def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Intervals | None:
-    """The intervals of a topic; None if no queue ever failed to move while another kept up.
 
     A queue does not move if messages wait at both polls and its offset is the same. It is stalled
     if it has an owner and another queue kept up: without one to compare with, the whole group
     may not move, or have nothing to do. So a stall lasts from the first to the last time that
-    another kept up. A moment without an owner does not end it (see ``_stalled``).
+    another kept up. A moment without an owner does not end it (see ``_find_stalled``).
     """
-    if not (polls.unmoved & polls.any_keeps_up).any():
-        return None
-    counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | polls.keeps_up)
-    owners = PollOwners(case, polls, counts)
-    unmoved = polls.unmoved & ~polls.orphaned(orphan for orphan in orphans if orphan.extent.lasts)
-    owned = unmoved & ~owners.unowned & ~polls.orphaned(orphans)
-    shown = owned & polls.any_keeps_up & ~polls.hidden(case)
-    stalled = _stalled(polls, unmoved, owned, shown, counts)
-    return Intervals(polls, counts, _but_for_slow(polls, counts, stalled, owners), owners)
 
+    def __init__(self, case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> None:
+        self.polls = polls
+        self._has_work = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0))
+        #: The queue had messages to consume, or keeps up; nothing else counts.
+        self.counts = self._has_work | (polls.paired & polls.keeps_up)
+        self.owners = PollOwners(case, polls, self.counts)
+        lasting = polls.orphaned(orphan for orphan in orphans if orphan.extent.lasts)
+        owned = polls.unmoved & ~self.owners.unowned & ~polls.orphaned(orphans)
+        shown = owned & polls.any_keeps_up & ~polls.hidden(case)
+        #: The interval belongs to a stall.
+        self.stalled = np.zeros_like(owned)
+        self._find_stalled(polls.unmoved & ~lasting, owned, shown)
+        self._leave_out_slow()
 
-def _but_for_slow(polls: Polls, counts: Flags, stalled: Flags, owners: PollOwners) -> Flags:
-    """The stalls but for those of a group that may only be slow.
+    def runs(self, flags: Flags) -> Iterator[tuple[int, Longs, Longs]]:
+        """Unbroken runs of flags, of what counts: the row of the queue, the polls of the run, and
+        those with what is beside it.
+        """
+        for row in np.flatnonzero(flags.any(axis=1)).tolist():
+            counted = np.flatnonzero(self.counts[row])
+            for start, end in spans(flags[row, counted]):
+                yield row, counted[start:end], counted[max(start - 1, 0) : end + 1]
 
-    A client reads its own queues side by side. Where nobody knows whose a queue is, as by POP, each
-    may come to all queues in turn, and a queue is stalled if it is unlikely that one which moves as
-    often as those that move would stay for so many polls (``cases/test_shared_by_broker``).
+    def _find_stalled(self, unmoved: Flags, owned: Flags, shown: Flags) -> None:
+        """The polls of each stall: of a run, from the first to the last time another kept up.
 
-    Worked example: a group takes a message a minute, each of another one of its eight queues. Each
-    stays for seven polls, and at those and the polls beside them the others move once in nine:
-    (8 / 9) ** 7 = 0.44 of the queues of such a group stay so long.
-    """
-    has_work = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0))
-    moved = has_work & (polls.step > 0)
-    for row in np.flatnonzero(stalled.any(axis=1)).tolist():
-        counted = np.flatnonzero(counts[row])
-        for start, end in spans(stalled[row, counted]):
-            run_polls = counted[start:end]
-            beside = counted[[max(start - 1, 0), min(end, len(counted) - 1)]]
-            around = slice(beside[0], beside[1] + 1)
+        ``shown``: where the offsets show a stall; what they hide around it belongs to it too.
+
+        If the queue had no owner, that is why it did not move. But a moment without one, between
+        two times in which it had one and did not move either, is a part of the same stall: as
+        ``join_episodes`` has it, what shows the stall must outweigh it from either end.
+        """
+        for row, run, _ in self.runs(unmoved & shown.any(axis=1, keepdims=True)):
+            at = self.polls.times[run].tolist()
+            owned_runs = [
+                Portion(at[first], at[after - 1], after - first, before=first, after=after)
+                for first, after in spans(owned[row, run])
+            ]
+            for episode in join_episodes(owned_runs):
+                whole = run[episode[0].before : episode[-1].after]
+                contrasted = np.flatnonzero(owned[row, whole] & self.polls.any_keeps_up[whole])
+                if shown[row, whole].any():
+                    self.stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True
+
+    def _leave_out_slow(self) -> None:
+        """Leaves out the stalls of a group that may only be slow.
+
+        A client reads its own queues side by side. Where nobody knows whose a queue is, as by POP,
+        each may come to all queues in turn, and a queue is stalled if it is unlikely that one which
+        moves as often as those that move would stay for so many polls
+        (``cases/test_shared_by_broker``).
+
+        Worked example: a group takes a message a minute, each of another one of its eight queues.
+        Each stays for seven polls, and at those and the polls beside them the others move once in
+        nine: (8 / 9) ** 7 = 0.44 of the queues of such a group stay so long.
+        """
+        moved = self._has_work & (self.polls.step > 0)
+        for row, run, beside in self.runs(self.stalled):
+            around = slice(beside[0], beside[-1] + 1)
             movers = moved[:, around].any(axis=1)
-            stays = 1 - moved[movers, around].sum() / max(has_work[movers, around].sum(), 1)
-            if stays ** len(run_polls) > _BY_CHANCE and not owners.known[row, run_polls].any():
-                stalled[row, run_polls] = False
-    return stalled
+            stays = 1 - moved[movers, around].sum() / max(self._has_work[movers, around].sum(), 1)
+            if stays ** len(run) > _BY_CHANCE and not self.owners.known[row, run].any():
+                self.stalled[row, run] = False
 
 
 def orphans_by_topic(found: GroupFindings) -> Mapping[str, Sequence[QueueFinding]]:
@@ -261,17 +276,15 @@ def orphans_by_topic(found: GroupFindings) -> Mapping[str, Sequence[QueueFinding
     return grouped((queue.topic, queue) for queue in found.queues if queue.kind == ORPHANED)
 
 
-def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[Stall]:
+def _stalls(case: Case, intervals: Intervals) -> Iterator[Stall]:
     """The stalls of a topic: one per queue and unbroken run of polls over which it did not move."""
     every, backlog = intervals.polls, intervals.polls.backlog
-    for row in np.flatnonzero(intervals.stalled.any(axis=1)).tolist():
-        polls = np.flatnonzero(intervals.counts[row])
-        for start, end in spans(intervals.stalled[row, polls]):
-            before, last = every.before[row, polls[start]], polls[end - 1]
-            extent = every.extent(before, last, end - start + 1, persistence_seconds)
-            waiting = int(backlog[row, last])
-            came, owners = waiting - int(backlog[row, before]), intervals.owners.at(row, last)
-            yield Stall(every.topic, extent, every.queues[row], waiting, came, owners)
+    for row, run, _ in intervals.runs(intervals.stalled):
+        before, last = every.before[row, run[0]], run[-1]
+        extent = every.extent(case, before, last, len(run) + 1)
+        waiting = int(backlog[row, last])
+        came, owners = waiting - int(backlog[row, before]), intervals.owners.at(row, last)
+        yield Stall(every.topic, extent, every.queues[row], waiting, came, owners)
 
 
 def spans(flags: Flags) -> list[tuple[int, int]]:
@@ -301,33 +314,6 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
     return QueueOffsets(*offsets[:3], *[column[kept] for column in offsets[3:6]])
 
 
-def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: Flags) -> Flags:
-    """The polls of each stall: of an unbroken run, from the first to the last time another kept up.
-
-    ``shown``: where the offsets show a stall; what they hide around it belongs to it too.
-
-    If the queue had no owner, that is why it did not move. But a moment without one, between two
-    times in which it had one and did not move either, is a part of the same stall: as
-    ``join_episodes`` has it, what shows the stall must outweigh it from either end.
-    """
-    stalled = np.zeros_like(unmoved)
-    for row in np.flatnonzero(shown.any(axis=1)).tolist():
-        counted = np.flatnonzero(counts[row])
-        for start, end in spans(unmoved[row, counted]):
-            run = counted[start:end]
-            at = polls.times[run].tolist()
-            owned_runs = [
-                Portion(at[first], at[after - 1], after - first, before=first, after=after)
-                for first, after in spans(owned[row, run])
-            ]
-            for episode in join_episodes(owned_runs):
-                whole = run[episode[0].before : episode[-1].after]
-                contrasted = np.flatnonzero(owned[row, whole] & polls.any_keeps_up[whole])
-                if shown[row, whole].any():
-                    stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True
-    return stalled
-
-
 # ---------------------------------------------------------------- frozen processes
 
 
@@ -340,16 +326,15 @@ _REMEDY = (
 
 def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
     """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
-    seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
+    orphans = orphans_by_topic(found)
     faults: list[FaultEpisode] = []
     stalls: list[Stall] = []
     for polls in not_moving(case):
-        intervals = find_intervals(case, polls, orphans.get(polls.topic, ()))
-        if intervals is not None:
-            holdings = case.holdings[polls.topic].holdings
-            for fault in frozen_processes(intervals, seconds, holdings):
+        if (polls.unmoved & polls.any_keeps_up).any():
+            intervals = Intervals(case, polls, orphans.get(polls.topic, ()))
+            for fault in _frozen_processes(case, intervals):
                 faults += _as_reported(case, fault)
-            stalls += stall_episodes(intervals, seconds)
+            stalls += _stalls(case, intervals)
     return found.plus(faults, stalls=stalls)
 
 
@@ -382,9 +367,7 @@ def restart_who_miscounts(client_ids: Collection[str]) -> Text:
     )
 
 
-def frozen_processes(
-    intervals: Intervals, persistence_seconds: int, holdings: Sequence[Holding]
-) -> Iterator[FaultEpisode]:
+def _frozen_processes(case: Case, intervals: Intervals) -> Iterator[FaultEpisode]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
     Its queues are those that it reports to hold, if it answered between the two polls, else those
@@ -394,6 +377,7 @@ def frozen_processes(
     that this client did not is not evidence against it (``S14b``, ``judge/test_stalls``).
     """
     every = intervals.polls
+    holdings = case.holdings[every.topic].holdings
     alone = intervals.stalled & every.any_keeps_up & intervals.owners.sole
     suspects = {intervals.owners.at(row, poll)[0] for row, poll in np.argwhere(alone).tolist()}
     computed = grouped(
@@ -410,7 +394,7 @@ def frozen_processes(
             run_polls = polls[start:end]
             in_run = held[:, run_polls]
             before = every.before[rows][:, run_polls][in_run].min()
-            extent = every.extent(before, run_polls[-1], len(run_polls) + 1, persistence_seconds)
+            extent = every.extent(case, before, run_polls[-1], len(run_polls) + 1)
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
             waiting = int(every.backlog[rows, run_polls[-1]][in_run[:, -1]].sum())
             was_asked = bool(answered[run_polls].any())
