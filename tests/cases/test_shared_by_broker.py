@@ -35,11 +35,6 @@ def broadcast(lines):
     return changed(lines, "CLUSTERING", "BROADCASTING")
 
 
-def choose_queues(lines):
-    """As of pull consumers, with a question that shows that each is one."""
-    yield from changed(lines, "CONSUME_PASSIVELY", "CONSUME_ACTIVELY")
-
-
 def filtered(lines):
     return changed(lines, '"subString": "*"', '"subString": "TagA"')
 

@@ -71,9 +71,3 @@ def test_the_growth_of_a_backlog_is_from_the_poll_before_the_finding_to_its_last
 )
 def test_the_growth_of_what_waits_is_that_of_late(polls, per_minute):
     assert topic_backlog([offsets(lags(polls))]).backlog_per_minute == per_minute
-
-
-def test_the_numbers_are_plain_integers():
-    """They go into rows, and from there into JSON."""
-    found = backlog(offsets(lags({0: 1, 60: 3})), at(0), at(600))
-    assert [type(each) for each in found] == [int, int, float]

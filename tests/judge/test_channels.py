@@ -111,13 +111,6 @@ def test_start_times_that_alternate_count_no_connection_that_one_list_has():
     assert [processes(dossier, 300 * n)[0][0] for n in range(6)] == [2] * 6
 
 
-def test_channels_have_their_times_and_when_they_were_gone():
-    dossier = group({"x": polls((1,), (2,))})
-    (first, second) = sorted(channels_of(dossier, broker_answers(dossier.polls))[ID])
-    assert (first.first_seen, first.last_seen, first.gone_by) == (0, 0, at(60))
-    assert (second.first_seen, second.gone_by) == (at(60), None)
-
-
 # ---------------------------------------------------------------- many connections of one id
 
 

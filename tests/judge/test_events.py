@@ -135,38 +135,10 @@ def test_a_master_that_one_nameserver_names_is_there_although_nobody_asks_it() -
     assert list(left(of_b(route([A, B], *MINUTES), *of_other))) == []
 
 
-def test_a_broker_that_comes_later_was_not_away_before() -> None:
-    assert list(left(of_b(route([B], 0, 60), route([A, B], 120, 180)))) == []
-
-
 def test_a_broker_that_leaves_the_route_with_its_master_is_the_same_event() -> None:
     routes = [route([A, B], 0, 60, 240), route([B], 120, 180)]
     assert seconds(left(of_b(*routes))) == [("MASTER_LEFT", "broker-a", 120, 240)]
     assert list(topics_resized({"T": find_route_changes(routes, MOST_TOPIC_QUEUES)})) == []
-
-
-def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> None:
-    """``enableSlaveActingMaster``: the route gives the address of the slave as that of id 0, and
-    lets nobody write.
-    """
-    dossier = group(
-        {"broker-a": answering(), "broker-a/1": answering()},
-        routes={"T": [route([A], *MINUTES)]},
-    )
-    master, slave = dossier.polls
-    own = tuple(at(each) for each in MINUTES if each not in (120, 180, 240))
-    acts = tuple(map(at, (120, 180, 240)))
-    dossier.polls[:] = [
-        master._replace(times=own, answered_at=own, broker_addr="h:1"),
-        master._replace(times=acts, answered_at=acts, broker_addr="h:2"),
-        slave._replace(broker_addr="h:2"),
-    ]
-    dossier.acting = {"broker-a": {*acts}}
-    assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
-    assert list(addresses_that_changed(dossier, topics_by_broker(dossier))) == []
-    # The master does not come back.
-    dossier.polls[0] = dossier.polls[0]._replace(times=own[:2], answered_at=own[:2])
-    assert list(addresses_that_changed(dossier, topics_by_broker(dossier))) == []
 
 
 # ---------------------------------------------------------------- nameservers and addresses
@@ -237,10 +209,6 @@ def test_brokers_that_get_other_queues_are_one_event(
     (event,) = resized(*routes)
     assert (event.begins, event.ends) == (at(30), at(until))
     assert (str(event.what), str(event.evidence)) == (what, evidence)
-
-
-def test_a_broker_that_leaves_and_comes_back_as_it_was_makes_no_topic_grow() -> None:
-    assert resized([A, B], [B], [A, B]) == []
 
 
 def resized(*routes: Any) -> list[Event]:

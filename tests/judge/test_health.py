@@ -9,12 +9,10 @@ from jobs.declared.dossier import Dossier, PollRun, QueueOffsets
 from jobs.judge.observe.situations import Situations
 from jobs.judge.result.health import (
     group_health,
-    state_runs,
-    topic_without_group,
     unreadable_queues,
 )
 from rebalance_core import MessageQueue
-from tests.judge.phases import at, broker, case, evaluated, period, queue_finding, route, stall
+from tests.judge.phases import at, broker, case, evaluated, period, queue_finding, stall
 
 GOOD = evaluated(
     reason="why good", queues=8, most_queues=2, fewest_queues=1, strategy_source="assumed"
@@ -174,33 +172,11 @@ def test_old_offsets_of_a_queue_orphaned_since_show_what_waits_at_least(kind, fi
     assert (row["backlog"], row["queues_without_offsets"]) == shown
 
 
-@pytest.mark.parametrize(
-    ("period_id", "coverage", "completeness", "reason"),
-    [
-        ("all", "BROADCASTING", 1.0, "why all"),
-        # Where nobody was silent all the time, nobody is named.
-        ("none", "NO_BROKER_ANSWERED", 0.0, "why none"),
-    ],
-)
-def test_a_topic_that_was_not_audited_keeps_its_row(period_id, coverage, completeness, reason):
-    row = health((period_id, 0, 240))
-    assert (row["coverage"], row["audited_snapshots"]) == (coverage, 0)
-    assert (row["completeness"], row["reason"]) == (completeness, reason)
-
-
 @pytest.mark.parametrize(("period_id", "is_named"), [("none", True), ("good", False)])
 def test_a_broker_that_never_answered_is_named_where_nothing_was_audited(period_id, is_named):
     polls = [PollRun(("broker-b", 0), "NO_ANSWER", (at(0),), (at(0),), "h:10911")]
     reason = health((period_id, 0, 240), dossier=Dossier("C", "G", polls=polls))["reason"]
     assert ("broker-b at h:10911" in reason) == is_named
-
-
-def test_what_is_known_counts_over_what_is_later_and_not_known():
-    row = health(("good", 0, 60), ("none", 120, 240))
-
-    assert (row["coverage"], row["members"], row["completeness"]) == ("AUDITED", 2, 1.0)
-    assert (row["snapshots"], row["audited_snapshots"]) == (5, 2)
-    assert (row["first_seen"], row["last_seen"]) == (at(0), at(240))
 
 
 @pytest.mark.parametrize(
@@ -247,37 +223,6 @@ def test_the_time_in_which_nobody_knows_the_owners(periods, unaudited):
 def test_minutes_add_up_to_the_same_and_are_rounded(probabilities, last, minutes):
     findings = [finding(probability=p, first=0, last=last) for p in probabilities]
     assert health(("bad", 0, 60), findings=findings)["orphan_queue_minutes"] == minutes
-
-
-def test_a_topic_that_has_a_route_and_no_group_keeps_its_row():
-    lonely = [
-        route([broker("broker-a")], 0),
-        route([broker("broker-a"), broker("broker-b"), broker("broker-c", perm=2)], 60, 120),
-        # Another nameserver, which gives the same queues.
-        route([broker("broker-a"), broker("broker-b")], 120, namesrv_addr="ns-2"),
-    ]
-
-    row = topic_without_group("lonely", lonely)
-
-    assert (row["topic"], row["coverage"]) == ("lonely", "NO_GROUP")
-    assert row["reason"] == "no member of any group in the dumps subscribes to the topic"
-    # What is readable at the end: broker-c is not.
-    assert (row["snapshots"], row["queues"]) == (3, 8)
-    assert (row["first_seen"], row["last_seen"]) == (at(0), at(120))
-    assert (row["audited_snapshots"], row["worst_severity"]) == (0, None)
-
-
-def test_every_period_is_a_state_run():
-    periods = [period("good", 0, 60), period("none", 120, 120), period("good", 180, 240)]
-
-    rows = state_runs(periods)
-
-    columns = ("topic", "state_id", "first_seen", "last_seen", "snapshots")
-    assert [tuple(row[name] for name in columns) for row in rows] == [
-        ("T", "good", at(0), at(60), 2),
-        ("T", "none", at(120), at(120), 1),
-        ("T", "good", at(180), at(240), 2),
-    ]
 
 
 def unreadable(queue_id):

@@ -143,10 +143,6 @@ def test_a_stall_is_known_by_its_owners():
     assert reasons(found, entry(clients="a|b", kinds=("STALLED",))) == ["why"]
 
 
-def test_without_entries_no_finding_is_known():
-    assert reasons([queue()]) == [None]
-
-
 def test_every_table_that_can_be_marked_has_the_column():
     with_column = {table.name for table in REPORT_TABLES if "known_issue" in table.schema.names}
     assert with_column == {*QUEUE_FINDINGS, "stacked_client_ids", "group_faults", "group_health"}

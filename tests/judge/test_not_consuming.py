@@ -63,21 +63,6 @@ def times(faults):
 TWO = [offsets(number, stuck(*MINUTES)) for number in (0, 1)]
 
 
-def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_nothing():
-    (fault,) = found(TWO)
-    assert times([fault]) == [(0, 300)]
-    assert fault.extent.ongoing
-    assert fault.queues_affected == 2
-    assert fault.evidence == (
-        "the group has members, and none of its offsets moved from 00:00:00 to 00:05:00 UTC; "
-        "620 messages wait, 600 more than at the start"
-    )
-    assert "consumeEnable" in fault.remedy
-    assert "jstack" in fault.remedy
-    # Beside a queue without an owner the others show it.
-    assert times(found(TWO, orphaned=[1])) == [(0, 300)]
-
-
 @pytest.mark.parametrize(
     ("queues", "changed"),
     [
@@ -110,12 +95,6 @@ def test_a_queue_that_is_not_polled_may_move():
     assert found([stays, offsets(1, {0: (5, 5), 300: (5, 5)})]) == []
     # It is where it was, and messages wait.
     assert times(found([stays, offsets(1, stuck(0, 300))])) == [(0, 300)]
-
-
-def test_while_a_queue_with_nothing_to_do_has_kept_up_the_others_are_stalled():
-    # It moved, and then its broker got no more messages: its master is away.
-    done = {0: (10, 0)} | dict.fromkeys(MINUTES[1:], (10, 10))
-    assert found([offsets(0, stuck(*MINUTES)), offsets(1, done)]) == []
 
 
 def test_it_begins_with_the_last_move():
@@ -201,13 +180,6 @@ def test_what_the_flags_do_not_explain_is_still_to_be_seen(read_at, is_whole):
     assert "updateSubGroup -n" in fault.remedy
     assert ("jstack" not in fault.remedy) == is_whole
     assert ("suspended its consumers" not in fault.remedy) == is_whole
-
-
-def test_listeners_that_hang_are_said_beside_the_flags():
-    (fault,) = found(TWO[:1], [hangs("a", [0])], consume_disabled=disabled(a=MINUTES))
-    assert "a has messages in its cache" in fault.evidence
-    assert "updateSubGroup -n" in fault.remedy
-    assert "jstack" in fault.remedy
 
 
 def test_what_was_said_or_read_at_another_time_and_the_logs_show_nothing():

@@ -66,15 +66,6 @@ def causes(fault, *queues):
     return [each.causes for each in every]
 
 
-def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
-    (one,) = found(*breaking(every=120, times=10), *breaking(120, 10, broker=B, began=5))
-
-    assert (one.client_ids, one.broker_names) == (("a",), ("broker-a", "broker-b"))
-    assert one.evidence.startswith("a reconnected to broker-a and broker-b 9 times, ")
-    assert (one.first_seen, one.last_seen, one.fault) == (at(120), at(1085), "RECONNECTING")
-    assert len(one.client_addrs) == 10
-
-
 @pytest.mark.parametrize(
     ("every", "times", "listed", "does"),
     [
@@ -193,17 +184,6 @@ def test_two_processes_that_share_an_id_replace_nothing():
     assert not found(channel(1, 0, END), channel(2, 0, 600), channel(3, 600, END))
 
 
-@pytest.mark.parametrize("listed", [0, 130])
-def test_a_deploy_of_twelve_that_share_an_id_replaces_each_once(listed):
-    old = [channel(n, 0, 60 * (n + 1) + listed) for n in range(12)]
-    new = [channel(100 + n, 60 * (n + 1), END) for n in range(12)]
-    assert not found(*old, *new)
-
-
-def test_who_leaves_all_lists_in_between_flaps():
-    assert not found(*breaking(120, 10), faults=[fault_of("FLAPPING", client_ids=("a",))])
-
-
 @pytest.mark.parametrize(("end", "ongoing"), [(1080, True), (1200, True), (1201, False)])
 def test_it_goes_on_for_as_long_as_it_took_to_come_again(end, ongoing):
     (one,) = found(*breaking(120, 10), end=end)
@@ -286,16 +266,6 @@ def test_what_its_old_connections_cost_names_it_beside_them():
         (queue_finding(**stale, last=100), ("STALE_CHANNEL",)),
     ):
         assert causes(fault, queue) == [expected]
-
-
-def test_an_old_connection_of_a_client_that_reconnects_is_not_left_to_pass():
-    stale = [fault_of("STALE_CHANNEL", client_ids=(each,), remedy="none") for each in "ab"]
-    ghost = fault_of("GHOST_MEMBER", client_ids=("a",), remedy="restart it")
-
-    *others, reconnects = all_faults(*breaking(120, 10), faults=[*stale, ghost])
-
-    assert reconnects.remedy.startswith("look at what is between a and broker-a (")
-    assert [each.remedy for each in others] == [reconnects.remedy, "none", "restart it"]
 
 
 @pytest.mark.parametrize(("share_of_time", "certainty"), [(1.0, "CERTAIN"), (0.8, "POSSIBLE")])

@@ -154,13 +154,6 @@ def graded(fault_, findings=(), stalls=()):
     return Harms(findings, stalls, 0.5).severity_of(fault_)
 
 
-def test_a_lasting_fault_is_as_bad_as_the_worst_that_it_causes():
-    assert graded(fault_of(), [row("INFO"), row("CRITICAL"), row("WARNING")]) == "CRITICAL"
-    assert graded(fault_of(), [row("INFO"), row("WARNING")]) == "WARNING"
-    # All that it did passed, as while clients came and went.
-    assert graded(fault_of(), [row("INFO")]) == "INFO"
-
-
 def test_findings_of_another_cause_topic_or_time_say_nothing_of_a_fault():
     for other in (
         row("CRITICAL", causes=["STRATEGY_MISMATCH"]),

@@ -51,10 +51,6 @@ def test_an_sdk_none_of_whose_clients_answers_may_not_know_the_question():
     assert len(silent(same)) == 1
 
 
-def test_one_broker_may_pass_on_the_answer_that_another_one_did_not():
-    assert silent([error("a"), info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]) == []
-
-
 def test_a_client_that_is_in_no_list_any_more_needs_not_answer():
     gone = (("one", 0, 30), ("none", 60, 600))
     assert silent([error("a"), info("b", MINUTES, [2, 3])], segments=gone) == []

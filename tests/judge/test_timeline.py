@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -20,15 +19,6 @@ GOOD, UNKNOWN = evaluated(), evaluated(coverage=NO_BROKER_ANSWERED, completeness
 
 def timeline_of(periods, by_id, snapshots=()):
     return build_timeline("T", phases_of(periods, by_id, snapshots))
-
-
-def test_periods_in_which_nothing_was_known_are_left_out_and_not_counted():
-    """A round without answers says neither that a fault is there nor that it has ended."""
-    names = ("good", "unknown", "good", "unknown")
-    periods = [period(name, 120 * n, 120 * n + 60) for n, name in enumerate(names)]
-    phases = timeline_of(periods, {"good": GOOD, "unknown": UNKNOWN}).phases
-    assert [(each.first_seen, each.position) for each in phases] == [(at(0), 1), (at(240), 2)]
-    assert phases[-1].last_seen == at(300)
 
 
 def test_while_no_route_is_known_members_show_faults_all_the_same():
@@ -65,25 +55,6 @@ def test_a_strategy_that_is_not_known_ends_no_episode_and_has_a_phase():
     assert (episode.extent.snapshots, episode.extent.share_of_time) == (8, 1.0)
     alone = timeline_of(periods[1:2], by_id)
     assert (queue_episodes(alone, 180), find_reassignments(alone)) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("later", "is_there"), [((), False), ((fault("ROUTE_DIVERGENCE", queues_affected=0),), True)]
-)
-def test_what_routes_say_ends_also_where_nothing_is_computed(later, is_there):
-    """Nameservers agree again, of members whose strategy is not known: no queue has to show it."""
-    differ = fault("ROUTE_DIVERGENCE", queues_affected=0)
-    own = evaluated(coverage=STRATEGY_NOT_KNOWN)
-    by_id = {"before": replace(own, faults=(differ,)), "after": replace(own, faults=later)}
-    by_id["found"] = evaluated(faults=(fault("STRATEGY_MISMATCH"),))
-    periods = [period("before", 0, 300), period("after", 360, 900)]
-
-    (found,) = fault_episodes(timeline_of(periods, by_id), 180)
-    assert found.extent.ongoing is is_there
-    # Whether a strategy still does harm, nothing shows there.
-    periods = [period("found", 0, 300), period("after", 360, 900)]
-    (found, *_) = fault_episodes(timeline_of(periods, by_id), 180)
-    assert (found.fault, found.extent.ongoing) == ("STRATEGY_MISMATCH", True)
 
 
 def test_a_period_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watch():

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.rules.episodes import witnessed
-from jobs.judge.rules.unlisted import unlisted_consumers, without_refuted
+from jobs.judge.rules.unlisted import without_refuted
 from jobs.judge.times import Extent
 from tests.judge.phases import case, queue_finding
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
@@ -32,26 +32,9 @@ def refuted(episodes, *queues):
     return [each not in kept for each in every]
 
 
-def test_an_orphan_whose_offset_moves_again_and_again_is_none():
-    assert refuted([orphan()], offsets(0, steady(*MINUTES))) == [True]
-    assert refuted([orphan()], offsets(0, stuck(*MINUTES))) == [False]
-    assert refuted([orphan()]) == [False]
-
-
 def test_an_offset_that_somebody_reset_moves_once_and_refutes_nothing():
     polls = {second: (1000, 10 if second < 120 else 900) for second in MINUTES}
     assert refuted([orphan()], offsets(0, polls)) == [False]
-
-
-def test_what_was_read_before_and_after_refutes_nothing():
-    polls = {second: (second + 500, second) for second in (-120, -60, 0)}
-    polls |= dict.fromkeys(MINUTES[1:], (900, 0)) | {360: (900, 600), 420: (900, 900)}
-    assert refuted([orphan()], offsets(0, polls)) == [False]
-
-
-@pytest.mark.parametrize("changes", [{"certainty": "POSSIBLE"}, {"kind": "DUPLICATE"}])
-def test_what_has_an_owner_at_times_is_read_at_times(changes):
-    assert refuted([orphan(**changes)], offsets(0, steady(*MINUTES))) == [False]
 
 
 def test_what_is_read_in_the_gaps_of_an_episode_refutes_nothing():
@@ -74,24 +57,6 @@ def test_where_a_group_that_no_broker_lists_reads_an_idle_queue_is_no_orphan_eit
     assert refuted(episodes, moving, idle, waiting) == [True, True, False]
     # Nobody reads: an idle queue of a group that is gone stays an orphan.
     assert refuted(episodes[1:], idle, waiting) == [False, False]
-
-
-def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
-    episodes = [orphan(0), orphan(1)]
-    queues = [offsets(number, steady(*MINUTES)) for number in (0, 1)]
-    (fault,) = unlisted_consumers(seen(episodes, queues))
-    assert (fault.fault, fault.extent.persistence) == ("UNLISTED_CONSUMER", "PERSISTENT")
-    assert fault.evidence == (
-        "by the brokers' lists nobody owns queues 0-1 of broker-a from 00:00:00 to 00:05:00 "
-        "UTC, but their offsets still advance: somebody who is not listed reads them"
-    )
-    assert "proxy" in fault.remedy
-
-
-@pytest.mark.parametrize("cause", ["MANUAL_ASSIGNMENT", "RECONNECTING", "SUBSCRIPTION_MISMATCH"])
-def test_where_members_are_listed_one_of_them_may_read_it_which_is_no_fault(cause):
-    queue = offsets(0, steady(*MINUTES))
-    assert unlisted_consumers(seen([orphan(causes=(cause,))], [queue])) == []
 
 
 def test_what_may_be_an_orphan_is_read_throughout_where_its_offset_moves_at_each_poll():

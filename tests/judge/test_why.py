@@ -60,15 +60,6 @@ def test_what_the_process_says_of_the_queue_explains_it(activity, because):
     assert not text.endswith("no other queue of the process moves")
 
 
-def test_where_no_other_queue_of_the_process_moves_that_is_said():
-    _, text = explained(holding("NOT_CONSUMING"))
-    assert text.endswith("no other queue of the process moves")
-
-
-def test_a_process_that_asks_and_gets_nothing_may_be_refused():
-    assert explained(holding(None)) == (True, REFUSED)
-
-
 def filters_differ(first=0, last=600, lasts="PERSISTENT"):
     time = extent(persistence=lasts)._replace(first_seen=at(first), last_seen=at(last))
     return FaultEpisode(TOPIC, time, "EXPRESSION_MISMATCH", "", "")

@@ -190,13 +190,6 @@ def test_rounds_against_a_possible_duplicate_outweigh_logs_for_it():
     assert confirmed(infos + lines, certainty="POSSIBLE") == (None, None)
 
 
-def test_without_client_states_nothing_is_confirmed():
-    assert confirmed([]) == (None, None)
-    other = episode("ORPHANED", 3, 0, 600, topic="other")
-    holdings = holdings_of([info("a", 60, [0]), info("b", 60, [0])])
-    assert confirm(other, index_holdings(holdings)) is None
-
-
 @pytest.mark.parametrize("kind", ["DUPLICATE", "ORPHANED"])
 @given(
     held=st.lists(
