@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.declared.instants import SECOND
 from jobs.judge.observe.answers import broker_answers
-from jobs.judge.observe.channels import Channel, ProcessCounts, channels_of
+from jobs.judge.observe.channels import ProcessCounts, channels_of
 from tests.judge.lists import group, started
 from tests.judge.phases import at
 
@@ -109,85 +107,3 @@ def test_start_times_that_alternate_count_no_connection_that_one_list_has():
     """Two answer by turns, and one of them reconnects before each round."""
     dossier = group({"x": rounds_of_300(*RECONNECTS)}, clients=BY_TURNS)
     assert [processes(dossier, 300 * n)[0][0] for n in range(6)] == [2] * 6
-
-
-# ---------------------------------------------------------------- many connections of one id
-
-
-@st.composite
-def channels(draw):
-    """Up to nine connections of an id at one broker, of which some are still listed at the end."""
-    drawn = st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans())
-    made = []
-    for port, (first, length, goes) in enumerate(draw(st.lists(drawn, max_size=9))):
-        gone_by = at(60 * (first + length + 1)) if goes else None
-        times = (at(60 * first), at(60 * (first + length)), gone_by)
-        made.append(Channel(("x", 0), ID, f"h:{port}", *times))
-    return made
-
-
-def listed(channels, moment):
-    return [each for each in channels if each.first_seen <= moment <= each.last_seen]
-
-
-def together(channels):
-    """The definition, word by word: all that were there when one came, and stay so long, and at
-    least one of those that came."""
-    return max(
-        (
-            sum(stays(each, new) for each in channels if each.first_seen < new.first_seen)
-            + max(
-                1, sum(stays(each, new) for each in channels if each.first_seen == new.first_seen)
-            )
-            for new in channels
-        ),
-        default=0,
-    )
-
-
-def stays(one, new):
-    return one.last_seen - new.first_seen > EXPIRY
-
-
-def seen_once(one):
-    return one.first_seen == one.last_seen and one.gone_by is not None
-
-
-def left_behind(one, channels):
-    return one.gone_by is not None and any(
-        one.first_seen < each.first_seen <= one.last_seen
-        and one.last_seen - each.first_seen <= EXPIRY
-        for each in channels
-    )
-
-
-def come_and_go(there, channels):
-    """None of them is in two lists, nor is any of the list before, or of the one after."""
-    before = [one for one in channels if any(one.gone_by == each.first_seen for each in there)]
-    after = [one for one in channels if any(one.first_seen == each.gone_by for each in there)]
-    return all(each.first_seen == each.last_seen for each in there) and any(
-        crowd and all(map(seen_once, crowd)) for crowd in (before, after)
-    )
-
-
-def counted(channels, moment):
-    """How many processes there are, from the plain definitions."""
-    there = listed(channels, moment)
-    if len(there) < 2:
-        return []
-    if together(there) > 1:
-        return [together(there)]
-    if sum(not left_behind(each, there) for each in there) <= 1:
-        return [1]
-    at_other_times = max(together(listed(channels, each.last_seen)) for each in channels)
-    if at_other_times > 1 and not come_and_go(there, channels):
-        return [at_other_times]
-    return [1] if any(left_behind(each, channels) or seen_once(each) for each in channels) else []
-
-
-@given(channels())
-def test_the_counts_are_those_of_the_plain_definitions(channels):
-    counts = ProcessCounts({ID: channels}, [], EXPIRY)
-    for minute in range(25):
-        found = [each.processes for each in counts.at({("x", 0): at(60 * minute)})]
-        assert found == counted(channels, at(60 * minute))

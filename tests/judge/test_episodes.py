@@ -99,25 +99,6 @@ def test_an_episode_ends_with_its_watch_for_what_nobody_looked_at_does_not_last(
         assert [times(each) for each in found] == expected
 
 
-def test_a_run_of_lists_that_goes_on_in_the_next_watch_is_two_episodes_of_a_stacked_id():
-    one = phase(1, 0, 60, stacked=(stacked_id(),))
-    other = phase(2, 28_800, 28_860, stacked=(stacked_id(),), watch=1)
-    found = stacked(timeline(one, other._replace(group_run=1)))
-    assert [each.last_seen - each.first_seen for each in found] == [at(60), at(60)]
-
-
-def test_an_episode_goes_on_over_a_blind_phase():
-    """Fewer lists were known there: that they agree does not say that it has ended."""
-    (whole,) = episodes(
-        phase(1, 0, 60, findings=(finding(0.5),)),
-        phase(2, 120, 180, is_blind=True),
-        phase(3, 240, 300, findings=(finding(0.5),)),
-    )
-
-    # The snapshots are those that show it, and the blind ones are no gap.
-    assert (*times(whole), whole.extent.share_of_time) == (0, 300, 4, "PERSISTENT", True, 1.0)
-
-
 def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
     for last, persistence in ((180, "PERSISTENT"), (179, "TRANSIENT")):
         (episode,) = episodes(phase(1, 0, last, findings=(finding(),)))
@@ -251,33 +232,6 @@ def test_a_stacked_id_has_the_queues_of_all_its_topics_and_the_snapshots_of_its_
     assert (episode.queues_duplicated, episode.queues_orphaned) == (3, 5)
     assert (episode.slots_wasted, episode.verdict) == (1, "STACKED")
     assert times(episode) == (0, END, 11, "PERSISTENT", True)
-
-
-def test_a_run_of_which_nothing_is_known_breaks_no_episode_of_a_stacked_id():
-    apart = timeline(
-        phase(1, 0, 60, group_run=1, stacked=(stacked_id(),)),
-        phase(2, 300, END, group_run=3, stacked=(stacked_id(),)),
-    )
-    (episode,) = stacked(apart)
-    assert times(episode) == (0, END, 8, "PERSISTENT", True)
-    # But one of which another topic says that the id is not stacked.
-    rows = stacked(apart, timeline(phase(1, 120, 240, group_run=2), topic="%RETRY%G"))
-    assert [times(each)[:2] for each in rows] == [(0, 60), (300, END)]
-
-
-def test_an_id_of_one_process_is_a_stale_channel_and_has_the_remedy_of_most_processes():
-    a, b = (stacked_id(name, processes=1, remedy="none") for name in "ab")
-    rows = stacked(
-        timeline(
-            phase(1, 0, 60, stacked=(a, b)),
-            phase(2, 120, 180, stacked=(a, stacked_id("b"))),
-            phase(3, 240, 240, stacked=(a, b)),
-        )
-    )
-    assert [(each.client_id, each.processes, each.verdict, each.remedy) for each in rows] == [
-        ("a", 1, "STALE_CHANNEL", "none"),
-        ("b", 2, "STACKED", "give each its own"),
-    ]
 
 
 @given(st.lists(st.sampled_from([None, 0.5, 1.0]), max_size=12))

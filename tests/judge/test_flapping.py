@@ -7,13 +7,12 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.observe.channels import Channel
 from jobs.judge.observe.situations import Situations
 from jobs.judge.observe.timeline import Reassignment
-from jobs.judge.rules.flapping import Life, flapping_members, successions
+from jobs.judge.rules.flapping import Life, flapping_members
 from jobs.judge.rules.found import GroupFindings
 from tests.judge.phases import TERMS, at, case
 
@@ -172,21 +171,3 @@ def lives():
         one.map(lambda life: Life("a", life[0], None if life[1] is None else life[0] + life[1])),
         max_size=8,
     )
-
-
-@given(lives(), st.integers(0, 3))
-def test_no_row_of_lives_that_follow_one_another_is_longer(every, overlap):
-    def follows(one, other):
-        if one.end is None or one.start >= other.start:
-            return False
-        return max(one.start, one.end - overlap) <= other.start
-
-    def longest(of):
-        return 1 + max((longest(each) for each in every if follows(of, each)), default=0)
-
-    rows = successions(every, overlap, most_apart=100)
-
-    assert len(rows) <= 1
-    assert sum(map(len, rows)) == max(map(longest, every), default=0)
-    for row in rows:
-        assert all(follows(one, other) for one, other in pairwise(row))

@@ -55,36 +55,6 @@ def polled(seconds, written, consumed, broker_name="broker-a", queue_id=0):
     return QueueOffsets("T", broker_name, queue_id, times, *numbers)
 
 
-def test_a_healthy_topic():
-    assert health(("good", 0, 240)) == {
-        "topic": "T",
-        "coverage": "AUDITED",
-        "reason": "why good",
-        "snapshots": 5,
-        "audited_snapshots": 5,
-        "first_seen": at(0),
-        "last_seen": at(240),
-        "completeness": 1.0,
-        "members": 2,
-        "processes": 2,
-        "queues": 8,
-        "idle_clients": 0,
-        "imbalance": 1,
-        "strategy_source": "assumed",
-        "subscription_source": "HEARTBEAT",
-        "orphan_queue_minutes": 0.0,
-        "duplicate_queue_minutes": 0.0,
-        "worst_severity": None,
-        "unaudited_coverage": None,
-        "unaudited_since": None,
-        "unaudited_until": None,
-        "backlog": None,
-        "backlog_per_minute": None,
-        "waiting_since": None,
-        "queues_without_offsets": None,  # these situations have no route
-    }
-
-
 def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share_of_the_time():
     row = health(
         ("good", 0, 60),
@@ -151,24 +121,6 @@ HOUR = 3600
 def test_offsets_old_or_never_committed_do_not_show_that_nothing_waits(polls, consumed, shown):
     offsets = polled(polls, [30] * len(polls), [consumed] * len(polls), "a")
     row = health(("good", 0, HOUR), routes=[broker("a", 1)], offsets=[offsets])
-    assert (row["backlog"], row["queues_without_offsets"]) == shown
-
-
-@pytest.mark.parametrize(
-    ("kind", "first", "last", "shown"),
-    [
-        # Nobody has consumed since the last offsets: what waited then still waits.
-        ("ORPHANED", 60, HOUR, (20, 1)),
-        # It was orphaned later, or is consumed again, or by two.
-        ("ORPHANED", 600, HOUR, (None, 1)),
-        ("ORPHANED", 60, HOUR - 60, (None, 1)),
-        ("DUPLICATE", 60, HOUR, (None, 1)),
-    ],
-)
-def test_old_offsets_of_a_queue_orphaned_since_show_what_waits_at_least(kind, first, last, shown):
-    offsets = polled([0, 60, 120], [10, 20, 30], [10, 10, 10])
-    of = {"routes": [broker("broker-a", 1)], "offsets": [offsets]}
-    row = health(("good", 0, HOUR), findings=[finding(kind, first=first, last=last)], **of)
     assert (row["backlog"], row["queues_without_offsets"]) == shown
 
 
@@ -242,3 +194,11 @@ def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
 
     expected = [("T", "broker-a", 4, at(0), at(60), 2), ("T", "broker-a", 5, at(0), at(240), 3)]
     assert [tuple(row.values()) for row in rows] == expected
+
+
+def test_what_is_known_counts_over_what_is_later_and_not_known():
+    row = health(("good", 0, 60), ("none", 120, 240))
+
+    assert (row["coverage"], row["members"], row["completeness"]) == ("AUDITED", 2, 1.0)
+    assert (row["snapshots"], row["audited_snapshots"]) == (5, 2)
+    assert (row["first_seen"], row["last_seen"]) == (at(0), at(240))

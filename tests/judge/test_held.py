@@ -180,11 +180,15 @@ def test_who_holds_another_queue_too_many_lacks_none():
     assert (fault.client_ids, fault.queues_affected) == (("a",), 1)
 
 
-def test_who_answers_the_same_before_and_after_a_missing_answer_held_it_meanwhile():
-    # Nobody has queue 1; no round but the first has both answers.
-    often = info("b", (60, 120, 240, 360), [2, 3])
-    assert found([info("a", (60, 180, 300), [0]), often]) == [
-        ("ORPHANED", 1, 60, 300, "QUEUE_NOT_HELD")
+def test_where_the_strategy_is_not_known_the_answers_alone_decide():
+    # The members of a company's own strategy: each queue is due, and nothing tells whose it is.
+    clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [1, 2])]
+    assert found(clients, allocations=(), coverage="STRATEGY_NOT_KNOWN") == [
+        ("DUPLICATE", 1, 60, 360, "ALLOCATES_OTHERWISE"),
+        ("ORPHANED", 3, 60, 360, "QUEUE_NOT_HELD"),
     ]
-    # Of one that changed meanwhile nothing follows.
-    assert found([info("a", (60, 180), [0]), info("a", (300,), [0, 1]), often]) == []
+    (otherwise, _) = faults(clients, allocations=(), coverage="STRATEGY_NOT_KNOWN")
+    assert otherwise.client_ids == ("a", "b")
+    assert otherwise.evidence.startswith("a and b divide the queues differently from 00:01:00 to")
+    whole = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]
+    assert found(whole, allocations=(), coverage="STRATEGY_NOT_KNOWN") == []

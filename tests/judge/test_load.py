@@ -11,7 +11,8 @@ from jobs.judge.result.load import (
     with_load,
 )
 from rebalance_core import MessageQueue, make_strategy
-from tests.judge.phases import allocated, case, evaluated, fault, period
+from tests.judge.phases import case, evaluated, fault, period
+from tests.judge.witnesses import allocated
 
 ALICE, BOB = "10.0.0.1@1", "10.0.0.2@1"
 
@@ -108,18 +109,11 @@ def test_a_ghost_is_not_idle():
 
 def test_where_views_differ_the_mean_counts():
     views = [
-        allocated(ALICE, [0, 1, 2, 3], ["broker-a"], 0.5),
-        allocated(ALICE, [0, 1], ["broker-b"], 0.5),
-        allocated(BOB, [2, 3], ["broker-b"], 0.5),
+        allocated(ALICE, [0, 1, 2, 3], 0.5, brokers=["broker-a"]),
+        allocated(ALICE, [0, 1], 0.5, brokers=["broker-b"]),
+        allocated(BOB, [2, 3], 0.5, brokers=["broker-b"]),
     ]
     assert queues(load_of(T=evaluated(views))) == {ALICE: 3, BOB: 1}
-
-
-def test_each_process_behind_an_id_has_what_the_id_takes():
-    copies = evaluated([allocated(ALICE, [0, 1])._replace(processes=2), allocated(BOB, [2])])
-    row = load_of(T=copies).rows()[0]
-
-    assert (row["processes"], row["queues"], row["share"]) == (2, 2, 0.5)
 
 
 def test_the_last_situation_that_was_recomputed_counts():

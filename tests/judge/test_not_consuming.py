@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from jobs.declared.dossier import Dossier, PollRun
@@ -11,7 +9,7 @@ from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.observe.situations import Situations
 from jobs.judge.rules.found import GroupFindings
 from jobs.judge.rules.not_consuming import not_consuming
-from tests.judge.phases import case, extent, queue_finding, route
+from tests.judge.phases import case, queue_finding, route
 from tests.judge.witnesses import (
     AGREED,
     BROKER,
@@ -44,16 +42,8 @@ def found(
         holdings=index_holdings(holdings_of(clients) if clients else ()),
         snapshots=(),
     )
-    whole = extent()._replace(first_seen=at(0), last_seen=at(600))
-    orphans = (replace(queue_finding(queue=(BROKER, each)), extent=whole) for each in orphaned)
+    orphans = (queue_finding(0, 600, queue=(BROKER, each)) for each in orphaned)
     return list(not_consuming(of, GroupFindings(queues=tuple(orphans))).faults)
-
-
-def hangs(client_id, held):
-    """A client that consumes nothing of what is in its cache."""
-    told = info(client_id, MINUTES, held)
-    queues = tuple(each._replace(activity="NOT_CONSUMING") for each in told.queues)
-    return told._replace(queues=queues)
 
 
 def times(faults):
@@ -112,20 +102,6 @@ def test_a_topic_that_a_release_no_longer_subscribes_to_is_said_so():
     assert "subscribe to the topic again" in fault.remedy
     # Nothing comes: its producers have left too.
     assert found([offsets(0, dict.fromkeys(MINUTES, (50, 20)))], coverage="NOT_SUBSCRIBED") == []
-
-
-def test_running_infos_show_whether_the_listeners_hang():
-    queues = [offsets(number, stuck(*MINUTES)) for number in range(4)]
-    clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]
-    (fault,) = found(queues, clients)
-    assert "2 clients answered, and no client has a message waiting" in fault.evidence
-    assert "consumeEnable" in fault.remedy
-    assert "jstack" not in fault.remedy
-
-    (fault,) = found(queues, [clients[0], hangs("b", [2, 3])])
-    assert "b has messages in its cache and consumes none of them" in fault.evidence
-    assert "jstack" in fault.remedy
-    assert "consumeEnable" not in fault.remedy
 
 
 def disabled(**seconds):
