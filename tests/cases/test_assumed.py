@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.cases.small_dumps import MEMBERS, MINUTES, QUEUES, asked, holds, in_turn
 from tests.support.audited import lasting, queues
 
@@ -60,24 +58,3 @@ def test_orphans_that_the_offsets_show_are_certain(audit):
     orphans = lasting(found["orphaned_queues"])
     assert queues(orphans) == {("T", *each) for each in NOBODY}
     assert {row["certainty"] for row in orphans} == {"CERTAIN"}
-
-
-@pytest.mark.parametrize("in_order", [True, False])
-def test_of_two_ids_that_compute_a_queue_one_has_its_lock(audit, in_order):
-    """Two strategies; the second member never answers, so that nothing shows what all hold.
-
-    The third one computes b2 as the first one does. In order it waits for the lock.
-    """
-    package = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely"
-
-    def lines():
-        for minute in MINUTES:
-            yield from asked(minute, MEMBERS[:3])
-            for number, name in ((0, f"{package}ByCircle"), (2, package)):
-                share = (QUEUES[0::3], (), QUEUES[6 + in_order :])[number]
-                of = {"PROP_CONSUMEORDERLY": str(in_order).lower()}
-                yield holds(60 * minute + 30 + number, MEMBERS[number], share, name, **of)
-
-    found = audit(lines())
-    assert bool(lasting(found["duplicate_queues"])) != in_order
-    assert "STRATEGY_MISMATCH" in {row["fault"] for row in found["group_faults"]}

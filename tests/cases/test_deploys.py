@@ -1,5 +1,7 @@
 """Members of a group that are restarted one after the other, at coarse rounds."""
 
+from __future__ import annotations
+
 import json
 
 import pytest
@@ -195,3 +197,55 @@ def test_a_list_that_came_before_the_new_running_info_has_the_strategy_that_was(
 
     (event,) = audit(lines())["events"]
     assert event["evidence"] == f"4 came back; it changed its strategy from AVG to {now}"
+
+
+# ---------------------------------------------------------------- connections that are left
+
+
+IDS = [f"10.0.0.{number}@app" for number in range(5)]
+#: A broker lists a silent connection for so long.
+KEPT = 130
+
+
+def polled_lists(replaced):
+    """``replaced``: by member the seconds at which it got a new connection to each broker."""
+    for minute in range(50):
+        now = 60 * minute
+        yield route(now, *BROKERS)
+        for place, name in enumerate(BROKERS, start=1):
+            listed = [
+                (client_id, f"{client_id.split('@')[0]}:4{place}{number:03}")
+                for client_id, edges in zip(IDS, replaced, strict=True)
+                for number, (begins, ends) in enumerate(
+                    zip((-600, *edges), (*edges, 10_000), strict=True)
+                )
+                if begins <= now + place < ends + KEPT
+            ]
+            ids, addrs = zip(*listed, strict=True)
+            yield members(now + place, name, ids, addrs=addrs)
+
+
+def one_by_one(*begins):
+    """One member every 30 s, in each deploy."""
+    return [[first + 30 * turn for first in begins] for turn in range(len(IDS))]
+
+
+@pytest.mark.parametrize("begins", [(400, 1100, 2100), (400, 900, 1400), (400, 1000, 1600, 2200)])
+def test_deploys_of_all_members_are_no_reconnections(audit, begins):
+    """While the old connections are listed nobody knows how many processes there are."""
+    faults = {each["fault"] for each in audit(polled_lists(one_by_one(*begins)))["group_faults"]}
+    assert not faults & {"RECONNECTING", "FLAPPING"}
+
+
+@pytest.mark.parametrize(
+    "replaced",
+    [
+        # Two of five.
+        [[400, 1100, 2100], [430, 1130, 2130], [], [], []],
+        # All of them, again and again.
+        one_by_one(*range(400, 2800, 400)),
+    ],
+)
+def test_who_reconnects_beside_the_others_or_all_the_time_does(audit, replaced):
+    faults = [each["fault"] for each in audit(polled_lists(replaced))["group_faults"]]
+    assert faults.count("RECONNECTING") == sum(map(bool, replaced))

@@ -19,7 +19,9 @@ from tests.cases.small_dumps import (
     SHARES,
     asked,
     holds,
+    in_turn,
     instant,
+    of_broker,
     route,
 )
 from tests.support.audited import audit_dumps, lasting, queues
@@ -330,3 +332,87 @@ def test_who_chooses_its_queues_may_keep_its_offsets_elsewhere(audit, given, is_
     assert {row["coverage"] for row in found["group_health"]} == {"QUEUES_CHOSEN"}
     faults = {row["fault"] for row in found["group_faults"]}
     assert ("GROUP_NOT_CONSUMING" in faults) == is_found
+
+
+# ---------------------------------------------------------------- no consumer any more
+
+
+FIFTH = "10.0.0.4@4"
+#: Of eight queues by AVG: two each of four members; of five members the last two have one each.
+OF_FIVE = SHARES | {MEMBERS[3]: QUEUES[6:7], FIFTH: QUEUES[7:]}
+
+
+def a_fifth_comes(at):
+    """From that minute on; the fourth member holds two queues all the time."""
+    for minute in MINUTES:
+        shares = OF_FIVE if minute >= at else SHARES
+        yield from asked(minute, sorted(shares))
+        for number, (client_id, share) in enumerate(shares.items()):
+            held = SHARES[client_id] if client_id == MEMBERS[3] else share
+            yield holds(60 * minute + 5 + number, client_id, held)
+
+
+@pytest.mark.parametrize(
+    ("comes", "evidence", "remedy"),
+    [
+        # It has what it last had by the computation: it does not divide at all.
+        (4, "still have what they had before the last change", f"restart {MEMBERS[3]}: "),
+        # It never had its share: it divides in another way.
+        (0, "holds queues other than its share", f"make {MEMBERS[3]} divide the queues as"),
+    ],
+)
+def test_who_keeps_what_it_had_is_not_asked_for_its_strategy(audit, comes, evidence, remedy):
+    found = audit(a_fifth_comes(comes))
+    (fault,) = (each for each in found["group_faults"] if each["persistence"] == "PERSISTENT")
+    assert (fault["fault"], fault["client_ids"]) == ("ALLOCATES_OTHERWISE", [MEMBERS[3]])
+    (twice,) = found["duplicate_queues"]
+    assert (twice["broker_name"], twice["queue_id"]) == ("broker-b", 3)
+    assert evidence in fault["evidence"]
+    assert fault["remedy"].startswith(remedy)
+
+
+# ---------------------------------------------------------------- A process that runs
+
+
+NONE_HERE = {"error_code": 1, "error_message": "The Consumer Group <G> not exist in this consumer"}
+TIMED_OUT = {"error_code": 207, "error_message": "consumer <G> <10.0.0.3@3> timeout"}
+
+
+def polled(answer, *, with_offsets=True):
+    """From 10:04 on the fourth member answers so, and its queues, b2 and b3, do not move."""
+
+    def read(minute, name):
+        now = dict.fromkeys(range(4), in_turn(minute))
+        if name == "broker-b":
+            now |= dict.fromkeys((2, 3), (100 * minute + 9, 100 * min(minute, 4)))
+        return now
+
+    for minute in MINUTES:
+        yield from asked(minute, read=read if with_offsets else None)
+        for number, (client_id, share) in enumerate(SHARES.items()):
+            second = 60 * minute + 20 + number
+            if number == 3 and minute >= 4:
+                of = {"client_id": client_id}
+                yield of_broker("consumer_running_info", second, "broker-a", answer, **of)
+            else:
+                yield holds(second, client_id, share)
+
+
+@pytest.mark.parametrize("with_offsets", [True, False])
+def test_a_process_without_a_consumer_of_the_group_runs_and_holds_nothing(audit, with_offsets):
+    found = audit(polled(NONE_HERE, with_offsets=with_offsets))
+    assert queues(lasting(found["orphaned_queues"])) == {("T", "broker-b", 2), ("T", "broker-b", 3)}
+    assert found["stalled_queues"] == []
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["client_ids"]) == ("QUEUE_NOT_HELD", [MEMBERS[3]])
+    assert fault["first_seen"] == instant(263)
+    assert fault["evidence"].endswith(
+        "10.0.0.3@3 (JAVA) runs, but says that it has no consumer of the group any more; "
+        "heartbeats of other groups keep it listed"
+    )
+    assert fault["remedy"].startswith("find in the log why the application shut down its")
+
+
+def test_a_process_that_does_not_answer_may_hang(audit):
+    faults = {row["fault"] for row in audit(polled(TIMED_OUT))["group_faults"]}
+    assert faults == {"CLIENT_NOT_ANSWERING", "FROZEN_PROCESS"}

@@ -6,11 +6,14 @@ import json
 
 import pytest
 
+from jobs.cli import main
 from tests.cases.small_dumps import (
+    MEMBERS,
     MINUTES,
     OFFLINE,
     TIMED_OUT,
     asked,
+    holds,
     instant,
     members,
     of_broker,
@@ -140,29 +143,57 @@ def test_what_did_not_come_or_was_never_there_is_not_gone(audit, read):
     assert of_kind(audit(rounds(is_listed, read))) == []
 
 
-def test_an_error_is_no_answer_without_offsets(audit):
-    def lines(minute):
-        yield from asked(minute, is_listed, silent)
-        if minute >= LOST:
-            yield of_broker("consume_stats", 60 * minute + 11, "broker-a", TIMED_OUT)
-
-    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
+def error(minute):
+    """An error is no answer without offsets."""
+    yield from asked(minute, is_listed, silent)
+    if minute >= LOST:
+        yield of_broker("consume_stats", 60 * minute + 11, "broker-a", TIMED_OUT)
 
 
-def test_the_answer_of_a_slave_shows_nothing_of_its_master(audit):
-    def lines(minute):
-        yield from asked(minute, is_listed, silent)
-        if minute >= LOST:
-            yield offsets(60 * minute + 11, "broker-a", {}) | {"broker_id": 1}
-
-    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
+def of_its_slave(minute):
+    """The answer of a slave shows nothing of its master."""
+    yield from asked(minute, is_listed, silent)
+    if minute >= LOST:
+        yield offsets(60 * minute + 11, "broker-a", {}) | {"broker_id": 1}
 
 
-def test_an_answer_about_another_topic_in_the_same_round_shows_that_it_has_some(audit):
-    def lines(minute):
-        yield from asked(minute, is_listed, away)
-        yield offsets(60 * minute + 30, "broker-a", {})
+def of_another_topic(minute):
+    """Another answer of the same round shows that it has some."""
+    yield from asked(minute, is_listed, away)
+    yield offsets(60 * minute + 30, "broker-a", {})
 
+
+def topic_deleted(minute):
+    for each in asked(minute, is_listed, lost):
+        is_late_route = each["kind"] == "topic_route" and minute >= LOST
+        yield route(60 * minute, "broker-b") if is_late_route else each
+
+
+def subscribes_to_u(minute):
+    """A release of a POP group: from 10:08 on it subscribes to U alone."""
+    for each in asked(minute, read=lost):
+        is_list = each["kind"] == "consumer_connection" and minute >= LOST
+        name = each.get("broker_name", "")
+        second = 60 * minute + 1 + (name == "broker-b")
+        yield members(second, name, is_listed(0), topics=("U",)) if is_list else each
+    yield route(60 * minute, "broker-a", "broker-b", topic="U")
+
+
+def group_deleted(minute):
+    """From 10:08 on broker-a has neither its offsets nor its configuration, nor has broker-b."""
+    yield from asked(minute, is_listed, lost)
+    for number, name in enumerate(("broker-a", "broker-b")):
+        groups = {} if minute >= LOST else {"G": {"groupName": "G"}}
+        body = {"subscriptionGroupTable": {"OTHER": {"groupName": "OTHER"}} | groups}
+        given = of_broker("subscription_group", 60 * minute + 20 + number, name, body)
+        yield {key: value for key, value in given.items() if key != "consumer_group"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [error, of_its_slave, of_another_topic, topic_deleted, subscribes_to_u, group_deleted],
+)
+def test_what_shows_no_loss_or_takes_the_offsets_with_it_is_none(audit, lines):
     assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
 
 
@@ -179,15 +210,6 @@ def test_a_broker_at_a_new_address_lost_them_unless_two_of_one_name_answer_in_tu
             yield each | ({"broker_addr": "10.9.9.9:10911"} if is_of_other else {})
 
     assert bool(of_kind(audit(each for minute in MINUTES for each in lines(minute)))) == is_found
-
-
-def test_a_topic_that_was_deleted_on_the_broker_has_no_offsets_to_lose(audit):
-    def lines(minute):
-        for each in asked(minute, is_listed, lost):
-            is_late_route = each["kind"] == "topic_route" and minute >= LOST
-            yield route(60 * minute, "broker-b") if is_late_route else each
-
-    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
 
 
 @pytest.mark.parametrize(("rounds_without", "is_found"), [(1, False), (4, True)])
@@ -208,21 +230,6 @@ def test_offsets_that_are_there_again_were_not_lost_for_long(audit):
 
     found = audit(rounds(read=running))
     assert (found["group_faults"], queues(found["stalled_queues"])) == ([], set())
-
-
-def test_of_members_that_subscribe_to_other_topics_a_broker_gives_none(audit):
-    """A release of a POP group: from 10:08 on it subscribes to U alone."""
-
-    def lines(minute):
-        for each in asked(minute, read=lost):
-            is_list = each["kind"] == "consumer_connection" and minute >= LOST
-            name = each.get("broker_name", "")
-            second = 60 * minute + 1 + (name == "broker-b")
-            ids = [f"10.0.0.{n}@{n}" for n in range(4)]
-            yield members(second, name, ids, topics=("U",)) if is_list else each
-        yield route(60 * minute, "broker-a", "broker-b", topic="U")
-
-    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
 
 
 def test_a_group_that_began_anew_at_the_beginning_went_back(audit):
@@ -300,15 +307,47 @@ def test_rates_that_are_new_messages_show_nothing_read_again(audit, of_minute):
     assert of_kind(audit(rates(of_minute))) == []
 
 
-def test_a_group_that_was_deleted_with_its_offsets_has_none_to_lose(audit):
-    """From 10:08 on broker-a has neither its offsets nor its configuration, nor has broker-b."""
+# ---------------------------------------------------------------- offsets that end early
 
-    def lines(minute):
-        yield from asked(minute, is_listed, lost)
-        for number, name in enumerate(("broker-a", "broker-b")):
-            groups = {} if minute >= LOST else {"G": {"groupName": "G"}}
-            body = {"subscriptionGroupTable": {"OTHER": {"groupName": "OTHER"}} | groups}
-            given = of_broker("subscription_group", 60 * minute + 20 + number, name, body)
-            yield {key: value for key, value in given.items() if key != "consumer_group"}
 
-    assert of_kind(audit(each for minute in MINUTES for each in lines(minute))) == []
+#: What the four members hold, by a strategy of their own: broker-a's queue 3 is read twice, and
+#: broker-b's queue 2 by nobody.
+_HELD = [
+    [("broker-a", 0), ("broker-a", 1)],
+    [("broker-a", 2), ("broker-a", 3)],
+    [("broker-b", 0), ("broker-b", 1)],
+    [("broker-a", 3), ("broker-b", 3)],
+]
+
+
+def lines(*, is_orphan_read):
+    """Ten messages a minute come to each queue; broker-b gives no offsets after minute 5."""
+    for minute in MINUTES:
+        yield from asked(minute)
+        for number, client_id in enumerate(MEMBERS):
+            yield holds(60 * minute + 3 + number, client_id, _HELD[number], "CompanyStrategy")
+        read = dict.fromkeys(range(4), (10 * minute, 10 * minute))
+        yield offsets(60 * minute + 10, "broker-a", read)
+        if minute <= 5:
+            orphan = {2: (10 * minute, 10 * minute if is_orphan_read else 1)}
+            yield offsets(60 * minute + 11, "broker-b", read | orphan)
+
+
+@pytest.mark.parametrize(
+    ("is_orphan_read", "said"),
+    [
+        (False, "At least 49 messages wait (no offsets of 4 of 8 queues)."),
+        (True, "No message is known to wait (no offsets of 4 of 8 queues)."),
+    ],
+)
+def test_explain_says_what_waits_at_least(tmp_path, capsys, monkeypatch, is_orphan_read, said):
+    path = tmp_path / "dump.jsonl"
+    found = lines(is_orphan_read=is_orphan_read)
+    path.write_text("".join(json.dumps(each) + "\n" for each in found))
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["explain", "--dumps", str(path), "--group", "G"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert said in text
+    queue = "Not consumed at 2026-11-20T10:14:00.000Z broker-b 2: 49 messages "
+    assert (queue in text) is not is_orphan_read

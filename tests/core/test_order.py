@@ -16,7 +16,7 @@ def test_a_module_of_the_core_imports_those_before_it_alone() -> None:
     floors = [re.findall(r"\w+", floor) for floor in order.partition(":")[2].split("<")]
     floor_of = {name: number for number, floor in enumerate(floors) for name in floor}
     assert floor_of.keys() == {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
-    assert not [path for path in FOLDER.iterdir() if path.is_dir() and path.name != "__pycache__"]
+    assert not list(FOLDER.glob("*/*.py"))
     for name, floor in floor_of.items():
         for node in ast.walk(ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.level:

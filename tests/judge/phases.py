@@ -157,26 +157,6 @@ def stacked_id(client_id: str = "a", **overrides: Any) -> StackedId:
     return StackedId(**values | overrides)
 
 
-def allocated(
-    client_id: str,
-    numbers: Sequence[int],
-    brokers: Sequence[str] = ("broker-a",),
-    weight: float = 1.0,
-) -> QueueAllocation:
-    return QueueAllocation(
-        client_id=client_id,
-        processes=1,
-        subscribed=True,
-        strategy="AVG",
-        strategy_source="assumed",
-        view_brokers=tuple(brokers),
-        view_weight=weight,
-        view_queues=4,
-        view_clients=2,
-        queues=tuple(("broker-a", number) for number in numbers),
-    )
-
-
 def period(
     situation_id: str, first: float, last: float, *, topic: str = TOPIC, group_run: int = 0
 ) -> Period:

@@ -13,7 +13,6 @@ from jobs.judge.rules.client_ids import stacked_ids
 from jobs.judge.rules.episodes import fault_episodes, queue_episodes
 from jobs.judge.rules.found import GroupFindings
 from rebalance_core.division import Move
-from rebalance_core.findings import Claimant
 from tests.judge.phases import at, case, fault, finding, phase, stacked_id, timeline
 
 END = 600
@@ -29,25 +28,6 @@ def times(episode):
     extent = episode.extent
     seconds = (episode.first_seen // at(1), episode.last_seen // at(1))
     return (*seconds, extent.snapshots, extent.persistence, extent.ongoing)
-
-
-def test_a_fault_that_goes_through_several_states_is_one_episode():
-    """A client that restarts changes the state, and not that the queue has no owner."""
-    first = (finding(0.25, claimants=[Claimant("a", 1, 0.5)]),)
-    second = (finding(0.75, claimants=[Claimant("b", 2, 0.25)]), finding(queue_id=1))
-
-    whole, _ = episodes(
-        phase(3, 0, 60, findings=first, completeness=0.5),
-        phase(4, 120, 180, findings=second, strategy_source="observed"),
-        phase(5, 240, END),
-    )
-
-    assert (whole.kind, whole.queue) == ("ORPHANED", ("broker-a", 0))
-    # In two snapshots it was 0.25, in two 0.75.
-    assert (whole.certainty, whole.probability, whole.completeness) == ("POSSIBLE", 0.5, 0.5)
-    # Who claims it, and where the strategy comes from, is as it was last.
-    assert (whole.claimants, whole.strategy_source) == ((Claimant("b", 2, 0.25),), "observed")
-    assert times(whole) == (0, 180, 4, "PERSISTENT", False)
 
 
 def minutes(shown, **overrides):
@@ -119,38 +99,6 @@ def test_an_episode_ends_with_its_watch_for_what_nobody_looked_at_does_not_last(
         assert [times(each) for each in found] == expected
 
 
-def test_a_run_of_lists_that_goes_on_in_the_next_watch_is_two_episodes_of_a_stacked_id():
-    one = phase(1, 0, 60, stacked=(stacked_id(),))
-    other = phase(2, 28_800, 28_860, stacked=(stacked_id(),), watch=1)
-    found = stacked(timeline(one, other._replace(group_run=1)))
-    assert [each.last_seen - each.first_seen for each in found] == [at(60), at(60)]
-
-
-def test_two_collectors_that_poll_soon_after_each_other_see_what_lasts():
-    """They poll each minute, 2 s apart; others come and go, so that each phase is short."""
-    shown = [phase(n + 1, 60 * n, 60 * n + 2, findings=(finding(),)) for n in range(10)]
-    (one,) = episodes(*[each._replace(snapshots=2) for each in shown])
-    assert times(one) == (0, 542, 20, "PERSISTENT", True)
-
-
-def test_an_episode_knows_the_phases_that_show_it():
-    """A stall is explained by an orphan at that time, and not by one before and after it."""
-    (whole,) = episodes(*minutes("x.xx"))
-    assert whole.times == tuple((at(60 * n), at(60 * n)) for n in (0, 2, 3))
-
-
-def test_an_episode_goes_on_over_a_blind_phase():
-    """Fewer lists were known there: that they agree does not say that it has ended."""
-    (whole,) = episodes(
-        phase(1, 0, 60, findings=(finding(0.5),)),
-        phase(2, 120, 180, is_blind=True),
-        phase(3, 240, 300, findings=(finding(0.5),)),
-    )
-
-    # The snapshots are those that show it, and the blind ones are no gap.
-    assert (*times(whole), whole.extent.share_of_time) == (0, 300, 4, "PERSISTENT", True, 1.0)
-
-
 def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
     for last, persistence in ((180, "PERSISTENT"), (179, "TRANSIENT")):
         (episode,) = episodes(phase(1, 0, last, findings=(finding(),)))
@@ -174,28 +122,6 @@ def test_an_episode_is_one_row_whatever_its_certainties(probabilities, certainty
     )
 
     assert (row.certainty, row.probability) == (certainty, pytest.approx(probability))
-
-
-def test_the_share_of_the_time_is_that_of_the_snapshots_and_of_the_probability():
-    """10:00, 10:01 and 10:03 for certain, 10:04 with 0.6: 0.72 of the time nobody read it."""
-    (row,) = episodes(
-        phase(1, 0, 60, findings=(finding(),)),
-        phase(2, 120, 120),
-        phase(3, 180, 180, findings=(finding(),)),
-        phase(4, 240, 240, findings=(finding(0.6),)),
-    )
-
-    assert (row.probability, row.extent.share_of_time) == (pytest.approx(0.9), 0.8)
-    assert row.share == pytest.approx(0.72)
-
-
-def test_the_kinds_and_queues_have_episodes_of_their_own():
-    both = (finding(0.5), finding(0.5, kind="DUPLICATE"))
-    later = phase(2, 120, 300, findings=(both[1], finding(queue_id=1)))
-    rows = episodes(phase(1, 0, 60, findings=both), later)
-
-    expected = [("DUPLICATE", 0, 0, 300), ("ORPHANED", 0, 0, 60), ("ORPHANED", 1, 120, 300)]
-    assert [(each.kind, each.queue[1], *times(each)[:2]) for each in rows] == expected
 
 
 def test_the_causes_of_an_episode_are_those_that_lasted_else_those_of_all_its_states():
@@ -245,20 +171,6 @@ def test_a_fault_of_several_states_is_one_episode_as_the_last_has_it_with_the_mo
     assert {name: getattr(episode, name) for name in last} == last
     assert episode.queues_affected == 5
     assert times(episode) == (0, 300, 6, "PERSISTENT", False)
-
-
-def test_the_faults_have_episodes_of_their_own_with_gaps():
-    both = (fault(), fault("STALE_CHANNEL"))
-    rows = faults(
-        phase(1, 0, 120, faults=both),
-        phase(2, 180, 240, faults=(fault("STALE_CHANNEL"),)),
-        phase(3, 300, END, faults=(fault(),)),
-    )
-
-    assert [(each.fault, *times(each), each.extent.share_of_time) for each in rows] == [
-        ("STALE_CHANNEL", 0, 240, 5, "PERSISTENT", False, 1.0),
-        ("STRATEGY_MISMATCH", 0, END, 9, "PERSISTENT", True, 9 / 11),
-    ]
 
 
 def test_a_fault_that_goes_on_without_its_queues_is_told_of_both_times():
@@ -320,61 +232,6 @@ def test_a_stacked_id_has_the_queues_of_all_its_topics_and_the_snapshots_of_its_
     assert (episode.queues_duplicated, episode.queues_orphaned) == (3, 5)
     assert (episode.slots_wasted, episode.verdict) == (1, "STACKED")
     assert times(episode) == (0, END, 11, "PERSISTENT", True)
-
-
-def test_a_stacked_id_that_was_gone_for_longer_than_it_was_there_has_two_episodes():
-    a, b = stacked_id("a"), stacked_id("b")
-    rows = stacked(
-        timeline(
-            phase(1, 0, 60, stacked=(a, b)),
-            phase(2, 120, 240, stacked=(b,)),
-            phase(3, 300, 360, stacked=(a, b)),
-            phase(4, 420, 480),
-            phase(5, 540, 540, stacked=(b,)),
-        )
-    )
-
-    assert [(each.client_id, *times(each), each.extent.share_of_time) for each in rows] == [
-        ("a", 0, 60, 2, "TRANSIENT", False, 1.0),
-        ("a", 300, 360, 2, "TRANSIENT", False, 1.0),
-        ("b", 0, 360, 7, "PERSISTENT", False, 1.0),
-        ("b", 540, 540, 1, "TRANSIENT", True, 1.0),
-    ]
-
-
-def test_a_run_of_which_nothing_is_known_breaks_no_episode_of_a_stacked_id():
-    apart = timeline(
-        phase(1, 0, 60, group_run=1, stacked=(stacked_id(),)),
-        phase(2, 300, END, group_run=3, stacked=(stacked_id(),)),
-    )
-    (episode,) = stacked(apart)
-    assert times(episode) == (0, END, 8, "PERSISTENT", True)
-    # But one of which another topic says that the id is not stacked.
-    rows = stacked(apart, timeline(phase(1, 120, 240, group_run=2), topic="%RETRY%G"))
-    assert [times(each)[:2] for each in rows] == [(0, 60), (300, END)]
-
-
-def test_an_id_of_one_process_is_a_stale_channel_and_has_the_remedy_of_most_processes():
-    a, b = (stacked_id(name, processes=1, remedy="none") for name in "ab")
-    rows = stacked(
-        timeline(
-            phase(1, 0, 60, stacked=(a, b)),
-            phase(2, 120, 180, stacked=(a, stacked_id("b"))),
-            phase(3, 240, 240, stacked=(a, b)),
-        )
-    )
-    assert [(each.client_id, each.processes, each.verdict, each.remedy) for each in rows] == [
-        ("a", 1, "STALE_CHANNEL", "none"),
-        ("b", 2, "STACKED", "give each its own"),
-    ]
-
-
-def test_of_phases_that_know_of_equally_many_processes_the_last_gives_the_evidence():
-    """Clients reconnect: the addresses in the evidence are to be those of now."""
-    former, last = (stacked_id(evidence=f"h:1 and h:{port}") for port in (2, 3))
-    phases = phase(1, 0, 60, stacked=(former,)), phase(2, 120, 180, stacked=(last,))
-    (episode,) = stacked(timeline(*phases))
-    assert episode.evidence == "h:1 and h:3"
 
 
 @given(st.lists(st.sampled_from([None, 0.5, 1.0]), max_size=12))
@@ -483,9 +340,3 @@ def test_old_connections_of_one_client_let_two_read_for_as_long_as_each_is_liste
         return fault("STALE_CHANNEL", client_ids=("a",), client_addrs=(f"h:{port}",))
 
     assert (shown("DUPLICATE"), shown("ORPHANED")) == (lasts, "PERSISTENT")
-
-
-def test_what_has_another_cause_too_lasts_as_long_as_it_is_seen():
-    both = ("BROKER_VIEW_DIVERGENCE", "STRATEGY_MISMATCH")
-    (row,) = queue_episodes(views_differ("abcde", causes=both), 180)
-    assert row.extent.persistence == "PERSISTENT"

@@ -4,13 +4,10 @@ touches, and whatever is put together before what."""
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.declared.dossier import Dossier, ListedIds
 from jobs.declared.instants import SECOND
@@ -22,7 +19,6 @@ from jobs.judge.observe.routes import find_route_changes
 from jobs.judge.observe.situations import Situations, find_situations
 from jobs.judge.observe.what_happened import (
     Event,
-    addresses_that_changed,
     find_events,
     masters_that_left,
     members_that_changed,
@@ -88,20 +84,6 @@ def test_every_event_with_which_something_begins_has_words_for_it() -> None:
 # ---------------------------------------------------------------- masters
 
 
-def test_a_master_is_away_from_its_first_silence_until_it_answers_again() -> None:
-    """The route lags behind: it lacks the master a round later, and has it again a round later."""
-    polls = {"broker-a": answering((120, 180, 240)), "broker-b": answering()}
-    routes = [route([A, B], 0, 60, 120, 300, 360), route([SLAVE, B], 180, 240)]
-
-    (event,) = left(group(polls, routes={"T": routes}))
-
-    assert seconds([event]) == [("MASTER_LEFT", "broker-a", 120, 300)]
-    assert event.last_seen == at(240)
-    assert event.what == "the master of broker-a left"
-    assert event.evidence == "the master does not answer, and no route names it"
-    assert event.topics == {"T"}
-
-
 def left(dossier: Dossier) -> Iterator[Event]:
     return masters_that_left(masters_away(dossier), topics_by_broker(dossier))
 
@@ -135,38 +117,10 @@ def test_a_master_that_one_nameserver_names_is_there_although_nobody_asks_it() -
     assert list(left(of_b(route([A, B], *MINUTES), *of_other))) == []
 
 
-def test_a_broker_that_comes_later_was_not_away_before() -> None:
-    assert list(left(of_b(route([B], 0, 60), route([A, B], 120, 180)))) == []
-
-
 def test_a_broker_that_leaves_the_route_with_its_master_is_the_same_event() -> None:
     routes = [route([A, B], 0, 60, 240), route([B], 120, 180)]
     assert seconds(left(of_b(*routes))) == [("MASTER_LEFT", "broker-a", 120, 240)]
     assert list(topics_resized({"T": find_route_changes(routes, MOST_TOPIC_QUEUES)})) == []
-
-
-def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> None:
-    """``enableSlaveActingMaster``: the route gives the address of the slave as that of id 0, and
-    lets nobody write.
-    """
-    dossier = group(
-        {"broker-a": answering(), "broker-a/1": answering()},
-        routes={"T": [route([A], *MINUTES)]},
-    )
-    master, slave = dossier.polls
-    own = tuple(at(each) for each in MINUTES if each not in (120, 180, 240))
-    acts = tuple(map(at, (120, 180, 240)))
-    dossier.polls[:] = [
-        master._replace(times=own, answered_at=own, broker_addr="h:1"),
-        master._replace(times=acts, answered_at=acts, broker_addr="h:2"),
-        slave._replace(broker_addr="h:2"),
-    ]
-    dossier.acting = {"broker-a": {*acts}}
-    assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
-    assert list(addresses_that_changed(dossier, topics_by_broker(dossier))) == []
-    # The master does not come back.
-    dossier.polls[0] = dossier.polls[0]._replace(times=own[:2], answered_at=own[:2])
-    assert list(addresses_that_changed(dossier, topics_by_broker(dossier))) == []
 
 
 # ---------------------------------------------------------------- nameservers and addresses
@@ -190,22 +144,6 @@ def test_a_nameserver_that_lacks_a_broker_differs_until_it_has_it() -> None:
 def test_nameservers_that_differ_for_a_moment_or_in_addresses_alone_do_not_differ() -> None:
     assert differing([A, B], [B], [A, B], [A, B]) == []
     assert differing([A, B], [SLAVE, B], [SLAVE, B], [SLAVE, B]) == []
-
-
-def test_a_broker_is_asked_at_another_address_from_then_on() -> None:
-    dossier = group({"broker-a": answering()}, routes={"T": [route([A], *MINUTES)]})
-    (run,) = dossier.polls
-    dossier.polls[:] = [
-        run._replace(times=run.times[:4], broker_addr="10.0.0.1:10911"),
-        run._replace(times=run.times[4:], broker_addr="10.0.0.9:10911"),
-    ]
-    (event,) = addresses_that_changed(dossier, topics_by_broker(dossier))
-    assert seconds([event]) == [("BROKER_ADDRESS_CHANGED", "broker-a", 240, 240)]
-    assert event.evidence.startswith("its address was 10.0.0.1:10911 and is now 10.0.0.9:10911")
-
-    # Two collectors, each of which knows the broker by another address.
-    dossier.polls[1] = run._replace(times=run.times[2:], broker_addr="10.0.0.9:10911")
-    assert list(addresses_that_changed(dossier, topics_by_broker(dossier))) == []
 
 
 # ---------------------------------------------------------------- topics
@@ -237,10 +175,6 @@ def test_brokers_that_get_other_queues_are_one_event(
     (event,) = resized(*routes)
     assert (event.begins, event.ends) == (at(30), at(until))
     assert (str(event.what), str(event.evidence)) == (what, evidence)
-
-
-def test_a_broker_that_leaves_and_comes_back_as_it_was_makes_no_topic_grow() -> None:
-    assert resized([A, B], [B], [A, B]) == []
 
 
 def resized(*routes: Any) -> list[Event]:
@@ -299,11 +233,6 @@ def test_members_that_change_are_one_deploy_or_one_scaling_with_who_came_and_lef
 def test_what_is_further_apart_than_a_pod_takes_are_two_events() -> None:
     assert len(changed((0, "ab"), (60, "abc"), (360, "abcd"))) == 1
     assert len(changed((0, "ab"), (60, "abc"), (361, "abcd"))) == 2
-
-
-def test_a_member_that_came_and_left_and_one_that_flaps_are_no_deploy() -> None:
-    assert changed((0, "ab"), (60, "abc"), (120, "ab")) == []
-    assert changed((0, "ab"), (60, "cd"), unsteady=[(at(30), at(90))]) == []
 
 
 def test_a_broker_that_has_just_come_lists_its_members_one_after_the_other() -> None:
@@ -565,22 +494,6 @@ def test_the_few_that_did_not_recover_are_named(numbers: list[int], said: str) -
     assert said in event["headline"]
 
 
-def test_of_those_that_saw_it_first_the_group_that_saw_most_says_what_showed_an_event() -> None:
-    rows = [sighting(n, 100 + n // 2, 60, ended=True) for n in range(4)]
-    most = "it is gone, and no route names it"
-    texts = ["it is gone", most, "a later one, of which more", "z"]
-    for row, text in zip(rows, texts, strict=True):
-        row["evidence"] = text
-    assert merged(rows)[0]["evidence"] == most
-
-
-def test_what_happens_again_later_and_to_another_broker_are_other_events() -> None:
-    seen = [(0, "b"), (900, "b"), (0, "other")]
-    rows = merged([sighting(0, begins, 60, ended=True, subject=of) for begins, of in seen])
-    found = [(row["begins"], row["subject"]) for row in rows]
-    assert found == [(0, "b"), (0, "other"), (at(900), "b")]
-
-
 ROUNDS = [at(60 * n) for n in range(60)]
 
 
@@ -646,30 +559,6 @@ def test_the_event_of_several_groups_names_them_and_has_what_theirs_cost() -> No
     # It goes on for the one that has none still.
     later = [*at_once[1:], emptied("G00", 4)]
     assert members_left(later, ROUNDS)["ends"] is None
-
-
-sightings = st.lists(
-    st.builds(
-        sighting,
-        st.integers(0, 9),
-        st.integers(0, 600),
-        st.integers(0, 200),
-        ended=st.booleans(),
-        subject=st.sampled_from(["b", "d"]),
-    ),
-    max_size=12,
-    unique_by=lambda row: (row["groups"][0], row["subject"]),
-)
-
-
-@given(sightings, st.integers(1, 4), st.randoms(use_true_random=False))
-def test_however_groups_are_cut_into_shards_the_events_are_the_same(
-    rows: list[Row], shards: int, dice: random.Random
-) -> None:
-    whole = merged(rows)
-    dice.shuffle(rows)
-    parts = [merged(rows[number::shards]) for number in range(shards)]
-    assert merged([row for part in parts for row in part]) == whole
 
 
 def test_a_row_is_bounded_and_says_how_much_was_left_out() -> None:

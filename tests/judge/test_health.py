@@ -9,12 +9,10 @@ from jobs.declared.dossier import Dossier, PollRun, QueueOffsets
 from jobs.judge.observe.situations import Situations
 from jobs.judge.result.health import (
     group_health,
-    state_runs,
-    topic_without_group,
     unreadable_queues,
 )
 from rebalance_core import MessageQueue
-from tests.judge.phases import at, broker, case, evaluated, period, queue_finding, route, stall
+from tests.judge.phases import at, broker, case, evaluated, period, queue_finding, stall
 
 GOOD = evaluated(
     reason="why good", queues=8, most_queues=2, fewest_queues=1, strategy_source="assumed"
@@ -55,36 +53,6 @@ def polled(seconds, written, consumed, broker_name="broker-a", queue_id=0):
     times = np.array([at(each) for each in seconds])
     numbers = (np.array(each) for each in (written, consumed))
     return QueueOffsets("T", broker_name, queue_id, times, *numbers)
-
-
-def test_a_healthy_topic():
-    assert health(("good", 0, 240)) == {
-        "topic": "T",
-        "coverage": "AUDITED",
-        "reason": "why good",
-        "snapshots": 5,
-        "audited_snapshots": 5,
-        "first_seen": at(0),
-        "last_seen": at(240),
-        "completeness": 1.0,
-        "members": 2,
-        "processes": 2,
-        "queues": 8,
-        "idle_clients": 0,
-        "imbalance": 1,
-        "strategy_source": "assumed",
-        "subscription_source": "HEARTBEAT",
-        "orphan_queue_minutes": 0.0,
-        "duplicate_queue_minutes": 0.0,
-        "worst_severity": None,
-        "unaudited_coverage": None,
-        "unaudited_since": None,
-        "unaudited_until": None,
-        "backlog": None,
-        "backlog_per_minute": None,
-        "waiting_since": None,
-        "queues_without_offsets": None,  # these situations have no route
-    }
 
 
 def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share_of_the_time():
@@ -156,51 +124,11 @@ def test_offsets_old_or_never_committed_do_not_show_that_nothing_waits(polls, co
     assert (row["backlog"], row["queues_without_offsets"]) == shown
 
 
-@pytest.mark.parametrize(
-    ("kind", "first", "last", "shown"),
-    [
-        # Nobody has consumed since the last offsets: what waited then still waits.
-        ("ORPHANED", 60, HOUR, (20, 1)),
-        # It was orphaned later, or is consumed again, or by two.
-        ("ORPHANED", 600, HOUR, (None, 1)),
-        ("ORPHANED", 60, HOUR - 60, (None, 1)),
-        ("DUPLICATE", 60, HOUR, (None, 1)),
-    ],
-)
-def test_old_offsets_of_a_queue_orphaned_since_show_what_waits_at_least(kind, first, last, shown):
-    offsets = polled([0, 60, 120], [10, 20, 30], [10, 10, 10])
-    of = {"routes": [broker("broker-a", 1)], "offsets": [offsets]}
-    row = health(("good", 0, HOUR), findings=[finding(kind, first=first, last=last)], **of)
-    assert (row["backlog"], row["queues_without_offsets"]) == shown
-
-
-@pytest.mark.parametrize(
-    ("period_id", "coverage", "completeness", "reason"),
-    [
-        ("all", "BROADCASTING", 1.0, "why all"),
-        # Where nobody was silent all the time, nobody is named.
-        ("none", "NO_BROKER_ANSWERED", 0.0, "why none"),
-    ],
-)
-def test_a_topic_that_was_not_audited_keeps_its_row(period_id, coverage, completeness, reason):
-    row = health((period_id, 0, 240))
-    assert (row["coverage"], row["audited_snapshots"]) == (coverage, 0)
-    assert (row["completeness"], row["reason"]) == (completeness, reason)
-
-
 @pytest.mark.parametrize(("period_id", "is_named"), [("none", True), ("good", False)])
 def test_a_broker_that_never_answered_is_named_where_nothing_was_audited(period_id, is_named):
     polls = [PollRun(("broker-b", 0), "NO_ANSWER", (at(0),), (at(0),), "h:10911")]
     reason = health((period_id, 0, 240), dossier=Dossier("C", "G", polls=polls))["reason"]
     assert ("broker-b at h:10911" in reason) == is_named
-
-
-def test_what_is_known_counts_over_what_is_later_and_not_known():
-    row = health(("good", 0, 60), ("none", 120, 240))
-
-    assert (row["coverage"], row["members"], row["completeness"]) == ("AUDITED", 2, 1.0)
-    assert (row["snapshots"], row["audited_snapshots"]) == (5, 2)
-    assert (row["first_seen"], row["last_seen"]) == (at(0), at(240))
 
 
 @pytest.mark.parametrize(
@@ -249,37 +177,6 @@ def test_minutes_add_up_to_the_same_and_are_rounded(probabilities, last, minutes
     assert health(("bad", 0, 60), findings=findings)["orphan_queue_minutes"] == minutes
 
 
-def test_a_topic_that_has_a_route_and_no_group_keeps_its_row():
-    lonely = [
-        route([broker("broker-a")], 0),
-        route([broker("broker-a"), broker("broker-b"), broker("broker-c", perm=2)], 60, 120),
-        # Another nameserver, which gives the same queues.
-        route([broker("broker-a"), broker("broker-b")], 120, namesrv_addr="ns-2"),
-    ]
-
-    row = topic_without_group("lonely", lonely)
-
-    assert (row["topic"], row["coverage"]) == ("lonely", "NO_GROUP")
-    assert row["reason"] == "no member of any group in the dumps subscribes to the topic"
-    # What is readable at the end: broker-c is not.
-    assert (row["snapshots"], row["queues"]) == (3, 8)
-    assert (row["first_seen"], row["last_seen"]) == (at(0), at(120))
-    assert (row["audited_snapshots"], row["worst_severity"]) == (0, None)
-
-
-def test_every_period_is_a_state_run():
-    periods = [period("good", 0, 60), period("none", 120, 120), period("good", 180, 240)]
-
-    rows = state_runs(periods)
-
-    columns = ("topic", "state_id", "first_seen", "last_seen", "snapshots")
-    assert [tuple(row[name] for name in columns) for row in rows] == [
-        ("T", "good", at(0), at(60), 2),
-        ("T", "none", at(120), at(120), 1),
-        ("T", "good", at(180), at(240), 2),
-    ]
-
-
 def unreadable(queue_id):
     return MessageQueue("T", "broker-a", queue_id)
 
@@ -297,3 +194,11 @@ def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
 
     expected = [("T", "broker-a", 4, at(0), at(60), 2), ("T", "broker-a", 5, at(0), at(240), 3)]
     assert [tuple(row.values()) for row in rows] == expected
+
+
+def test_what_is_known_counts_over_what_is_later_and_not_known():
+    row = health(("good", 0, 60), ("none", 120, 240))
+
+    assert (row["coverage"], row["members"], row["completeness"]) == ("AUDITED", 2, 1.0)
+    assert (row["snapshots"], row["audited_snapshots"]) == (5, 2)
+    assert (row["first_seen"], row["last_seen"]) == (at(0), at(240))

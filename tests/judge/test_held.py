@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from jobs.declared.dossier import Dossier
 from jobs.judge.observe.holdings_index import find_drift, index_holdings
 from jobs.judge.observe.routes import RouteChange
@@ -16,7 +14,6 @@ from tests.judge.witnesses import (
     AGREED,
     BROKER,
     TOPIC,
-    at,
     evaluated,
     holdings_of,
     in_seconds,
@@ -74,24 +71,6 @@ WITHOUT_1 = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
 ORPHAN = ("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")
 
 
-def test_a_queue_that_is_computed_and_that_nobody_holds_for_long_is_an_orphan():
-    assert found(WITHOUT_1) == [ORPHAN]
-    late = info("a", MINUTES[3:], [0, 1])
-    assert found([info("a", MINUTES[:3], [0]), late, WITHOUT_1[1]]) == [], "it does not last"
-
-
-def test_a_finding_says_how_the_strategy_was_known_at_its_end():
-    segments = (("one", 0, 320), ("two", 330, 600))
-    for assumed, source in (("one", "observed"), ("two", "assumed")):
-        (each,) = judged(WITHOUT_1, segments=segments, assumed=[assumed]).queues
-        assert (in_seconds(each.last_seen), each.strategy_source) == (360, source)
-
-
-def test_where_not_all_processes_answered_the_third_may_hold_it():
-    assert found(WITHOUT_1, processes=3) == []
-    assert found(WITHOUT_1[:1]) == []
-
-
 def test_where_a_third_does_not_answer_the_offset_says_whether_it_holds_the_queue():
     stands, moves = offsets(1, stuck(0, *MINUTES)), offsets(1, steady(0, *MINUTES))
     assert found(WITHOUT_1, [stands], processes=3) == [ORPHAN]
@@ -102,11 +81,6 @@ def test_where_a_third_does_not_answer_the_offset_says_whether_it_holds_the_queu
     # Its owner is the one that does not answer.
     assert found(WITHOUT_1[1:], [stands], processes=2) == []
     assert found([info("a", MINUTES, [0, 1]), WITHOUT_1[1]], [stands], processes=3) == []
-
-
-def test_a_consumer_that_reads_every_queue_for_itself_holds_none_for_the_group():
-    for_itself = info("b", MINUTES, [0, 1, 2, 3], message_model="BROADCASTING")
-    assert found([WITHOUT_1[0], for_itself]) == [ORPHAN]
 
 
 def test_an_sdk_that_may_not_fill_in_its_table_tells_nothing_with_an_empty_one():
@@ -149,14 +123,6 @@ def test_two_that_hold_a_queue_though_it_is_computed_for_one_are_a_duplicate():
         "broker-a is held by two and queue 3 of broker-a is held by nobody"
     )
     assert "update the Go client" in fault.remedy
-
-
-def test_of_two_that_consume_in_order_the_one_without_the_lock_waits():
-    held = info("b", MINUTES, [1, 2, 3])
-    waiting = [e._replace(activity="NOT_LOCKED" if e.queue_id == 1 else None) for e in held.queues]
-    a = info("a", MINUTES, [0, 1])
-    assert found([a, held._replace(queues=tuple(waiting))]) == []
-    assert len(found([a, held])) == 1
 
 
 def test_who_does_not_reach_the_broker_of_a_queue_does_not_hold_it_twice():
@@ -214,16 +180,6 @@ def test_who_holds_another_queue_too_many_lacks_none():
     assert (fault.client_ids, fault.queues_affected) == (("a",), 1)
 
 
-def test_where_the_group_consumes_in_order_the_lock_is_named():
-    (fault,) = faults([each._replace(consume_orderly=True) for each in WITHOUT_1])
-    assert "may have the queue's lock" in fault.remedy
-
-
-@pytest.mark.parametrize("held", [[0, 1], [0, 1, 2, 3]])
-def test_without_two_clients_that_tell_nothing_is_found(held):
-    assert found([info("a", MINUTES, held)]) == []
-
-
 def test_where_the_strategy_is_not_known_the_answers_alone_decide():
     # The members of a company's own strategy: each queue is due, and nothing tells whose it is.
     clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [1, 2])]
@@ -236,19 +192,3 @@ def test_where_the_strategy_is_not_known_the_answers_alone_decide():
     assert otherwise.evidence.startswith("a and b divide the queues differently from 00:01:00 to")
     whole = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]
     assert found(whole, allocations=(), coverage="STRATEGY_NOT_KNOWN") == []
-
-
-def test_times_are_those_of_the_answers():
-    clients = [info("a", MINUTES, [0], observed=7), info("b", MINUTES, [2, 3], observed=9)]
-    ((_, _, since, until, _),) = found(clients)
-    assert (at(since), at(until)) == (at(69), at(369))
-
-
-def test_who_answers_the_same_before_and_after_a_missing_answer_held_it_meanwhile():
-    # Nobody has queue 1; no round but the first has both answers.
-    often = info("b", (60, 120, 240, 360), [2, 3])
-    assert found([info("a", (60, 180, 300), [0]), often]) == [
-        ("ORPHANED", 1, 60, 300, "QUEUE_NOT_HELD")
-    ]
-    # Of one that changed meanwhile nothing follows.
-    assert found([info("a", (60, 180), [0]), info("a", (300,), [0, 1]), often]) == []

@@ -13,7 +13,6 @@ from jobs.schemas import REPORT_TABLES
 from rebalance_core import MessageQueue
 from tests.judge.phases import (
     TERMS,
-    allocated,
     at,
     broker,
     evaluated,
@@ -22,6 +21,7 @@ from tests.judge.phases import (
     route,
     stacked_id,
 )
+from tests.judge.witnesses import allocated
 
 #: Made by Arrow, without a Python object for each row.
 ELSEWHERE = {"allocations", "quarantine", "verdict", "gaps"}

@@ -30,15 +30,6 @@ def periods(clients, **inputs):
     return rows
 
 
-def test_equal_answers_that_follow_each_other_are_one_holding():
-    (only,) = holdings_of([info("a", [60, 120, 180], [0, 1])])
-    assert only.rounds == (at(60), at(120), at(180))
-    assert (only.first_seen, only.last_seen, len(only.answered)) == (at(60), at(180), 3)
-    assert tuple(only.activities) == ((BROKER, 0), (BROKER, 1))
-    assert [view.queues for view in only.computed] == [frozenset(only.activities)]
-    assert (only.phase.verdict.processes, only.is_settled, only.explained_by) == (2, True, None)
-
-
 def test_of_two_answers_in_one_round_the_one_observed_last_counts():
     # Two brokers forwarded the question, and between them the process got queue 1.
     clients = [info("a", 60, [0, 1], observed=3), info("a", 60, [0], observed=1)]
@@ -68,13 +59,6 @@ def test_answers_are_cut_where_the_route_explains_them_no_longer_and_the_lists_s
     holdings = holdings_of([info("a", [115, 120, 121], [0])], segments=segments, changes=changes)
     found = [(len(each.rounds), each.explained_by) for each in holdings]
     assert found == [(2, "ROUTE_CHANGED"), (1, "STATE_CHANGED")]
-
-
-def test_who_does_not_subscribe_is_compared_with_nothing_but_still_answered():
-    # It takes a slot and no queue; that it answered makes the round complete.
-    allocations = [allocated("a", [], subscribed=False), allocated("b", [0, 1, 2, 3])]
-    (only,) = holdings_of([info("a", 60, [])], allocations=allocations)
-    assert only.computed == ()
 
 
 def test_queues_of_other_topics_and_queues_being_released_are_not_held():
@@ -144,14 +128,6 @@ def test_half_a_process_counts_as_one():
     clients = [log(process, "a", -100, [0]) for process in "pqrs"]
     assert len(periods(clients[:3], allocations=views)) == 3
     assert periods(clients, allocations=views) == []
-
-
-def test_without_a_statement_nothing_is_asked_of_the_situations():
-    class Refusing(dict):
-        def __getitem__(self, key):
-            raise AssertionError
-
-    assert holdings_of([], allocations=Refusing({"one": AGREED})) == []
 
 
 ANSWERS = st.dictionaries(

@@ -8,12 +8,21 @@ import pytest
 
 from jobs.config.masking import Masking
 from jobs.config.terms import KnownIssueTerms
-from jobs.declared.dossier import Dossier
+from jobs.declared.dossier import Dossier, ListedMembers, PollRun, RouteRun
 from jobs.declared.kinds import QUEUE_FINDINGS
-from jobs.judge.rules.found import FaultEpisode, StackedEpisode, entries_of, known_issue
+from jobs.judge.result.known_before import with_history
+from jobs.judge.rules.found import (
+    FaultEpisode,
+    GroupFindings,
+    StackedEpisode,
+    entries_of,
+    known_issue,
+)
 from jobs.schemas import REPORT_TABLES
 from rebalance_core.findings import Claimant
-from tests.judge.phases import extent, queue_finding, stacked_id, stall
+from rebalance_core.state import RouteBroker
+from tests.judge.phases import case, extent, queue_finding, stacked_id, stall
+from tests.judge.test_severity import fault_of
 
 CLUSTER = "DefaultCluster"
 
@@ -87,25 +96,6 @@ def test_a_finding_without_a_client_is_not_known_by_one():
     assert reasons([queue()], entry(clients=".*")) == [None]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "name", "is_marked"),
-    [
-        ("a", "a\n", False),  # $ would match before the end of the line
-        ("a|b", "xb", False),
-        ("a.c", "a.c", True),
-        ("G\\.1", "G.1", True),
-        ("日本.*", "日本-1", True),
-        ("'", "'", True),
-    ],
-)
-def test_a_pattern_goes_over_the_whole_name(pattern, name, is_marked):
-    found = reasons([queue()], entry(groups=pattern), group=name)
-
-    assert found == ["why" if is_marked else None]
-    # The same where it is a name of the finding's, and not of its group.
-    assert reasons([queue(topic=name)], entry(topics=pattern)) == found
-
-
 def test_a_stacked_id_is_known_by_its_verdict_and_where_all_its_topics_are():
     def marked(**keys):
         found = [
@@ -143,10 +133,38 @@ def test_a_stall_is_known_by_its_owners():
     assert reasons(found, entry(clients="a|b", kinds=("STALLED",))) == ["why"]
 
 
-def test_without_entries_no_finding_is_known():
-    assert reasons([queue()]) == [None]
-
-
 def test_every_table_that_can_be_marked_has_the_column():
     with_column = {table.name for table in REPORT_TABLES if "known_issue" in table.schema.names}
     assert with_column == {*QUEUE_FINDINGS, "stacked_client_ids", "group_faults", "group_health"}
+
+
+# ---------------------------------------------------------------- known before the window
+
+
+MISSING = fault_of("GROUP_NOT_ON_BROKER", broker_names=("broker-b",), remedy="updateSubGroup")
+
+
+def remedy(*, listed_before=False, broker_ids=(0, 1), addresses=()):
+    first_seen = MISSING.first_seen
+    dossier = Dossier("C", "G")
+    broker = RouteBroker("broker-b", broker_ids, 6, 4, 4, None)
+    dossier.routes[MISSING.topic] = [RouteRun("ns", "r", (broker,), (first_seen,), (first_seen,))]
+    if listed_before:
+        dossier.list_members["l"] = lambda: ListedMembers(("a",), ("h:1",))
+        dossier.polls.append(PollRun(("broker-b", 0), "l", (first_seen - 1,), (first_seen - 1,)))
+    for number, address in enumerate(addresses):
+        asked = (first_seen - 10 + number,)
+        dossier.polls.append(PollRun(("broker-b", 0), "NOT_ONLINE", asked, asked, address))
+    (found,) = with_history(case(dossier=dossier), GroupFindings(faults=(MISSING,))).faults
+    return str(found.remedy)
+
+
+def test_what_repairs_a_broker_without_the_group_follows_from_its_history():
+    assert remedy() == "updateSubGroup"
+    assert remedy(listed_before=True).startswith("check whether the clients reach broker-b, also")
+    away = remedy(listed_before=True, broker_ids=(1,))
+    assert away.startswith("bring the master of broker-b back")
+    moved = remedy(listed_before=True, addresses=("10.0.0.1:10911", "10.0.0.2:10911"))
+    assert moved.startswith(
+        "the address of broker-b changed from 10.0.0.1:10911 to 10.0.0.2:10911: restart the clients"
+    )

@@ -6,14 +6,13 @@ import pytest
 
 from jobs.judge.observe.situations import Situations
 from jobs.judge.result.load import (
-    _EVEN_BUT_FOR_REMAINDERS,
-    _FREE_STRATEGIES,
     GroupLoad,
     group_load,
     with_load,
 )
 from rebalance_core import MessageQueue, make_strategy
-from tests.judge.phases import allocated, case, evaluated, fault, finding, period
+from tests.judge.phases import case, evaluated, fault, period
+from tests.judge.witnesses import allocated
 
 ALICE, BOB = "10.0.0.1@1", "10.0.0.2@1"
 
@@ -71,16 +70,6 @@ def test_idle_clients_are_told_with_what_would_help():
     )
 
 
-def test_who_has_a_queue_of_one_topic_is_not_idle():
-    clients = [ALICE, BOB]
-    load = load_of(T=divided(clients, 1), U=divided(clients, 2, topic="U"))
-
-    assert (queues(load), load.columns()["group_idle_clients"]) == ({ALICE: 2, BOB: 1}, 0)
-    # In whatever order the clients come.
-    other = load_of(T=evaluated([allocated(BOB, [0]), allocated(ALICE, [1])]))
-    assert [row["client_id"] for row in other.rows()] == [ALICE, BOB]
-
-
 def test_the_retry_topic_stands_apart():
     """Its one queue is always the first client's, and says nothing of who has much to do."""
     retry = {"%RETRY%G": divided([ALICE, BOB], 2, topic="%RETRY%G")}
@@ -109,15 +98,6 @@ def test_a_strategy_that_somebody_chose_for_its_rooms_is_not_compared():
     assert load_of(T=evaluated(near, queues=12)).columns()["fairer_strategy"] is None
 
 
-def test_a_group_with_findings_is_told_of_those_first():
-    """Whatever the load is, it comes from the fault."""
-    topic = {"findings": (finding(),), "faults": (fault("SUBSCRIPTION_MISMATCH"),)}
-    load = load_of(T=divided([ALICE], 4, **topic), U=divided([ALICE, BOB], 4, topic="U"))
-
-    assert queues(load) == {ALICE: 6, BOB: 2}
-    assert (load.text(), load.columns()["fairer_strategy"]) == ("", None)
-
-
 def test_a_ghost_is_not_idle():
     """It takes a slot, and nobody waits for it to get a queue."""
     ghost = (fault("GHOST_MEMBER", client_ids=(BOB,)),)
@@ -129,18 +109,11 @@ def test_a_ghost_is_not_idle():
 
 def test_where_views_differ_the_mean_counts():
     views = [
-        allocated(ALICE, [0, 1, 2, 3], ["broker-a"], 0.5),
-        allocated(ALICE, [0, 1], ["broker-b"], 0.5),
-        allocated(BOB, [2, 3], ["broker-b"], 0.5),
+        allocated(ALICE, [0, 1, 2, 3], 0.5, brokers=["broker-a"]),
+        allocated(ALICE, [0, 1], 0.5, brokers=["broker-b"]),
+        allocated(BOB, [2, 3], 0.5, brokers=["broker-b"]),
     ]
     assert queues(load_of(T=evaluated(views))) == {ALICE: 3, BOB: 1}
-
-
-def test_each_process_behind_an_id_has_what_the_id_takes():
-    copies = evaluated([allocated(ALICE, [0, 1])._replace(processes=2), allocated(BOB, [2])])
-    row = load_of(T=copies).rows()[0]
-
-    assert (row["processes"], row["queues"], row["share"]) == (2, 2, 0.5)
 
 
 def test_the_last_situation_that_was_recomputed_counts():
@@ -169,15 +142,3 @@ def test_a_fairer_strategy_that_leaves_a_remainder_is_told_with_its_range():
     ring = divided([ALICE, BOB, "10.0.0.3@1"], 13, "CONSISTENT_HASH")
 
     assert "with AVG each would have 4 to 5 queues" in load_of(T=ring).text()
-
-
-def test_the_strategies_that_divide_each_topic_evenly_are_named() -> None:
-    clients = [f"10.0.0.{number}@1" for number in range(5)]
-    numbers = [MessageQueue("T", "broker-a", number) for number in range(23)]
-
-    def is_even(name: str) -> bool:
-        taken = make_strategy(name).allocate_all("G", numbers, clients)
-        sizes = [len(of_client) for of_client in taken.values()]
-        return max(sizes) - min(sizes) <= 1
-
-    assert {*filter(is_even, _FREE_STRATEGIES)} == _EVEN_BUT_FOR_REMAINDERS

@@ -61,19 +61,6 @@ def rounds(marks, every=60, late=0):
     return [(every * n, every * n + late, LISTS[mark]) for n, mark in enumerate(marks)]
 
 
-def test_a_client_that_one_broker_lacks_again_and_again_does_not_reach_it():
-    polls = {"x": rounds("22222"), "y": rounds("21112", late=8)}
-    cut_off = (("b", "y"),)
-    assert unreachable(polls) == {0: (), 60: cut_off, 120: cut_off, 180: cut_off, 240: ()}
-    # The last round of the window goes on with what was so.
-    assert unreachable({"x": rounds("222"), "y": rounds("211", late=8)})[120] == cut_off
-
-
-def test_a_broker_that_answers_no_more_hides_no_client_that_another_one_lists():
-    polls = {"x": rounds("2"), "y": rounds("2" * 20), "z": rounds("1" * 20)}
-    assert unreachable(polls)[600] == (("b", "z"),)
-
-
 def test_of_an_id_as_many_processes_are_cut_off_as_any_broker_lists_more():
     copies = [("a", "a:1"), ("a", "a:2")]
     polls = {
@@ -126,24 +113,6 @@ def always_cut_off(polls, **overrides):
 
 def slaves_of_x(*ids):
     return {"T": [route([broker("x", broker_ids=ids), broker("y")], 0)]}
-
-
-def test_a_slave_that_lists_a_client_brings_it_to_the_master_where_a_route_lacks_the_master():
-    polls = {"x": rounds("1111"), "x/1": rounds("2222"), "y": rounds("2222")}
-    assert always_cut_off(polls) == (("b", "x"),)
-    # Where one nameserver has lost the master, it is either: see the core's ``claims``.
-    routes = [
-        route([broker("x", broker_ids=ids), broker("y")], 0, namesrv_addr=name)
-        for name, ids in (("ns-1", (0, 1)), ("ns-2", (1,)))
-    ]
-    assert always_cut_off(polls, routes={"T": routes}) == ()
-
-
-def test_a_broker_that_does_not_know_the_group_for_long_is_read_by_nobody():
-    assert always_cut_off({"x": rounds("2222"), "y": rounds("0000")}) == ((None, "y"),)
-    # So is one whose slave clients ask while the master is down.
-    polls = {"x": rounds("-----"), "x/1": rounds("00000"), "y": rounds("22222")}
-    assert always_cut_off(polls, routes=slaves_of_x(1)) == ((None, "x"),)
 
 
 def test_who_reaches_one_of_two_slaves_reaches_the_broker():
@@ -222,28 +191,3 @@ def test_a_missing_answer_hides_who_left_and_came_back():
     shown = members(polls)
     assert shown[180]["x"] == shown[240]["x"] == {"a"}
     assert unreachable(polls)[180] == (("b", "x"),)
-
-
-@st.composite
-def overlapping_worlds(draw):
-    """Members that come and go once, and two collectors, whose rounds overlap."""
-    width, offset = draw(st.integers(0, 20)), draw(st.integers(1, 30))
-    asked = {
-        name: [
-            (60 * n + offset * which, 60 * n + offset * which + width * place)
-            for n in range(12)
-            for which in (0, 1)
-        ]
-        for place, name in enumerate("xyz")
-    }
-    return lives(draw, 700), asked
-
-
-@given(overlapping_worlds())
-def test_nor_do_brokers_that_two_collectors_ask_in_rounds_that_overlap(world):
-    there, asked = world
-    polls = {
-        name: [(round_, second, listed_in(there, second)) for round_, second in times]
-        for name, times in asked.items()
-    }
-    assert not any(unreachable(polls).values())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from jobs.declared.dossier import Dossier, PollRun
@@ -11,7 +9,7 @@ from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.observe.situations import Situations
 from jobs.judge.rules.found import GroupFindings
 from jobs.judge.rules.not_consuming import not_consuming
-from tests.judge.phases import case, extent, queue_finding, route
+from tests.judge.phases import case, queue_finding, route
 from tests.judge.witnesses import (
     AGREED,
     BROKER,
@@ -44,16 +42,8 @@ def found(
         holdings=index_holdings(holdings_of(clients) if clients else ()),
         snapshots=(),
     )
-    whole = extent()._replace(first_seen=at(0), last_seen=at(600))
-    orphans = (replace(queue_finding(queue=(BROKER, each)), extent=whole) for each in orphaned)
+    orphans = (queue_finding(0, 600, queue=(BROKER, each)) for each in orphaned)
     return list(not_consuming(of, GroupFindings(queues=tuple(orphans))).faults)
-
-
-def hangs(client_id, held):
-    """A client that consumes nothing of what is in its cache."""
-    told = info(client_id, MINUTES, held)
-    queues = tuple(each._replace(activity="NOT_CONSUMING") for each in told.queues)
-    return told._replace(queues=queues)
 
 
 def times(faults):
@@ -61,21 +51,6 @@ def times(faults):
 
 
 TWO = [offsets(number, stuck(*MINUTES)) for number in (0, 1)]
-
-
-def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_nothing():
-    (fault,) = found(TWO)
-    assert times([fault]) == [(0, 300)]
-    assert fault.extent.ongoing
-    assert fault.queues_affected == 2
-    assert fault.evidence == (
-        "the group has members, and none of its offsets moved from 00:00:00 to 00:05:00 UTC; "
-        "620 messages wait, 600 more than at the start"
-    )
-    assert "consumeEnable" in fault.remedy
-    assert "jstack" in fault.remedy
-    # Beside a queue without an owner the others show it.
-    assert times(found(TWO, orphaned=[1])) == [(0, 300)]
 
 
 @pytest.mark.parametrize(
@@ -112,12 +87,6 @@ def test_a_queue_that_is_not_polled_may_move():
     assert times(found([stays, offsets(1, stuck(0, 300))])) == [(0, 300)]
 
 
-def test_while_a_queue_with_nothing_to_do_has_kept_up_the_others_are_stalled():
-    # It moved, and then its broker got no more messages: its master is away.
-    done = {0: (10, 0)} | dict.fromkeys(MINUTES[1:], (10, 10))
-    assert found([offsets(0, stuck(*MINUTES)), offsets(1, done)]) == []
-
-
 def test_it_begins_with_the_last_move():
     some = steady(0, 60) | {each: (each, 60) for each in (120, 180, 240, 300, 360)}
     assert times(found([offsets(0, some)])) == [(120, 360)]
@@ -133,20 +102,6 @@ def test_a_topic_that_a_release_no_longer_subscribes_to_is_said_so():
     assert "subscribe to the topic again" in fault.remedy
     # Nothing comes: its producers have left too.
     assert found([offsets(0, dict.fromkeys(MINUTES, (50, 20)))], coverage="NOT_SUBSCRIBED") == []
-
-
-def test_running_infos_show_whether_the_listeners_hang():
-    queues = [offsets(number, stuck(*MINUTES)) for number in range(4)]
-    clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]
-    (fault,) = found(queues, clients)
-    assert "2 clients answered, and no client has a message waiting" in fault.evidence
-    assert "consumeEnable" in fault.remedy
-    assert "jstack" not in fault.remedy
-
-    (fault,) = found(queues, [clients[0], hangs("b", [2, 3])])
-    assert "b has messages in its cache and consumes none of them" in fault.evidence
-    assert "jstack" in fault.remedy
-    assert "consumeEnable" not in fault.remedy
 
 
 def disabled(**seconds):
@@ -201,13 +156,6 @@ def test_what_the_flags_do_not_explain_is_still_to_be_seen(read_at, is_whole):
     assert "updateSubGroup -n" in fault.remedy
     assert ("jstack" not in fault.remedy) == is_whole
     assert ("suspended its consumers" not in fault.remedy) == is_whole
-
-
-def test_listeners_that_hang_are_said_beside_the_flags():
-    (fault,) = found(TWO[:1], [hangs("a", [0])], consume_disabled=disabled(a=MINUTES))
-    assert "a has messages in its cache" in fault.evidence
-    assert "updateSubGroup -n" in fault.remedy
-    assert "jstack" in fault.remedy
 
 
 def test_what_was_said_or_read_at_another_time_and_the_logs_show_nothing():

@@ -66,15 +66,6 @@ def causes(fault, *queues):
     return [each.causes for each in every]
 
 
-def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
-    (one,) = found(*breaking(every=120, times=10), *breaking(120, 10, broker=B, began=5))
-
-    assert (one.client_ids, one.broker_names) == (("a",), ("broker-a", "broker-b"))
-    assert one.evidence.startswith("a reconnected to broker-a and broker-b 9 times, ")
-    assert (one.first_seen, one.last_seen, one.fault) == (at(120), at(1085), "RECONNECTING")
-    assert len(one.client_addrs) == 10
-
-
 @pytest.mark.parametrize(
     ("every", "times", "listed", "does"),
     [
@@ -132,51 +123,6 @@ def test_what_nearly_all_members_do_at_a_time_is_a_restart_of_their_broker(secon
     assert len(found(*everybody, members=4)) == 4
 
 
-@pytest.mark.parametrize("infos", [False, True])
-def test_three_deploys_and_a_restart_of_the_broker_in_rounds_of_five_minutes(infos):
-    """Each deploy takes three minutes: of one both rounds show a part. One restarts by itself."""
-    turns = {"a": (300, 900, 1800), "b": (300, 900, 1800), "c": (300, 1200, 1800)}
-    turns |= {"d": (300, 1200, 2100)}
-    members = [
-        each for name, times in turns.items() for each in at_once(name, *sorted({*times, 2700}))
-    ]
-    starts = [
-        info(time - 50, time + 10, client_id=name)
-        for name, times in turns.items()
-        for time in times
-    ]
-    assert not found(*members, clients=starts if infos else (), members=4)
-    crashing = at_once("a", *range(300, 3600, 300))
-    of_a = [info(time - 50, time + 10) for time in range(300, 3600, 300)]
-    (one,) = found(
-        *(each for each in members if each.client_id != "a"),
-        *crashing,
-        clients=[*starts, *of_a] if infos else (),
-        members=4,
-    )
-    assert (one.client_ids, one.fault) == (("a",), "FLAPPING" if infos else "RECONNECTING")
-
-
-@pytest.mark.parametrize("first_turns", [(300, 1020, 1740), (300, 1000, 1660)])
-def test_slow_deploys_that_follow_each_other_soon_are_deploys(first_turns):
-    """Eight members, one a minute: each deploy takes seven, and some minutes later comes the next.
-
-    Clients that lose their connections each in its own rhythm have no such time between.
-    """
-    members = [
-        each
-        for turn in range(8)
-        for each in at_once(f"m{turn}", *(first + 60 * turn for first in first_turns))
-    ]
-    assert not found(*members, members=8)
-    rhythms = [
-        each
-        for turn in range(8)
-        for each in at_once(f"m{turn}", *(300 + 90 * turn + 720 * n for n in range(3)))
-    ]
-    assert len(found(*rhythms, members=8)) == 8
-
-
 def test_a_connection_of_a_new_process_is_no_reconnection():
     # Three were replaced, one of them by a restart.
     assert found(*breaking(120, 4), clients=[info(-600, 60, 300)])
@@ -185,23 +131,6 @@ def test_a_connection_of_a_new_process_is_no_reconnection():
     members = [each for name in "abcd" for each in at_once(name, 600, 1200, 2400)]
     deploys = [info(start, start + 30, client_id=name) for name in "abcd" for start in (590, 1190)]
     assert not found(*members, clients=deploys, members=4)
-
-
-def test_two_processes_that_share_an_id_replace_nothing():
-    assert not found(channel(1, 0, END), channel(2, 0, END))
-    # One of them was deployed.
-    assert not found(channel(1, 0, END), channel(2, 0, 600), channel(3, 600, END))
-
-
-@pytest.mark.parametrize("listed", [0, 130])
-def test_a_deploy_of_twelve_that_share_an_id_replaces_each_once(listed):
-    old = [channel(n, 0, 60 * (n + 1) + listed) for n in range(12)]
-    new = [channel(100 + n, 60 * (n + 1), END) for n in range(12)]
-    assert not found(*old, *new)
-
-
-def test_who_leaves_all_lists_in_between_flaps():
-    assert not found(*breaking(120, 10), faults=[fault_of("FLAPPING", client_ids=("a",))])
 
 
 @pytest.mark.parametrize(("end", "ongoing"), [(1080, True), (1200, True), (1201, False)])
@@ -286,16 +215,6 @@ def test_what_its_old_connections_cost_names_it_beside_them():
         (queue_finding(**stale, last=100), ("STALE_CHANNEL",)),
     ):
         assert causes(fault, queue) == [expected]
-
-
-def test_an_old_connection_of_a_client_that_reconnects_is_not_left_to_pass():
-    stale = [fault_of("STALE_CHANNEL", client_ids=(each,), remedy="none") for each in "ab"]
-    ghost = fault_of("GHOST_MEMBER", client_ids=("a",), remedy="restart it")
-
-    *others, reconnects = all_faults(*breaking(120, 10), faults=[*stale, ghost])
-
-    assert reconnects.remedy.startswith("look at what is between a and broker-a (")
-    assert [each.remedy for each in others] == [reconnects.remedy, "none", "restart it"]
 
 
 @pytest.mark.parametrize(("share_of_time", "certainty"), [(1.0, "CERTAIN"), (0.8, "POSSIBLE")])

@@ -54,29 +54,6 @@ def test_what_leaves_the_readable_queues_alone_is_no_change(then):
     assert changes([A, B], then) == []
 
 
-def test_one_more_nameserver_that_says_the_same_is_no_change():
-    routes = [route([A, B], 0, 60), route([A, B], 60, namesrv_addr="ns-2")]
-    assert find_route_changes(routes, MOST_TOPIC_QUEUES) == []
-
-
-def test_the_first_route_is_no_change():
-    assert changes([A]) == []
-    assert find_route_changes([], MOST_TOPIC_QUEUES) == []
-
-
-@pytest.mark.parametrize("gone", [[A, broker("broker-b", perm=2)], [A]], ids=["perm", "gone"])
-def test_a_broker_that_loses_read_or_leaves_is_a_change_as_is_its_return(gone):
-    found = changes([A, B], gone, [A, B])
-
-    assert [each.first_seen for each in found] == [at(60), at(120)]
-    assert [each.broker_names for each in found] == [("broker-b",)] * 2
-
-
-def test_a_topic_that_no_nameserver_knows_any_more_has_no_readable_queues():
-    (change,) = changes([A], [])
-    assert change.evidence.startswith("the readable queues changed from broker-a 4 to none;")
-
-
 def test_nameservers_that_are_asked_at_different_times_and_differ_are_no_change():
     routes = [route([A, B], 0, 120, 240), route([A], 60, 180, 300, namesrv_addr="ns-2")]
     assert find_route_changes(routes, MOST_TOPIC_QUEUES) == []
@@ -95,12 +72,11 @@ def test_the_change_of_one_nameserver_is_a_change_once():
 # ---------------------------------------------------------------- queues that left the route
 
 BEFORE, AFTER = [broker("broker-a", 4)], [broker("broker-a", 2)]
-DAY = 1_767_571_200
 
 
 def left(*routes, waiting=()):
     """The faults; a route a minute, and the offsets of queues as polls by second."""
-    runs = [route(of_time, DAY + 60 * minute) for minute, of_time in enumerate(routes)]
+    runs = [route(of_time, 60 * minute) for minute, of_time in enumerate(routes)]
     of = case(
         dossier=Dossier("C", "G", routes={"T": runs}),
         route_changes={"T": find_route_changes(runs, MOST_TOPIC_QUEUES)},
@@ -111,21 +87,10 @@ def left(*routes, waiting=()):
     return list(queues_left_route(of, GroupFindings()).faults)
 
 
-def test_queues_that_left_the_route_with_messages_unread_are_a_lasting_fault():
-    unread = {0: (100, 40), 60: (100, 50)}
-    (fault,) = left(BEFORE, BEFORE, *[AFTER] * 5, waiting=[(2, unread), (3, unread)])
-    assert fault.fault == "QUEUES_LEFT_ROUTE"
-    assert (fault.extent.persistence, fault.extent.ongoing) == ("PERSISTENT", True)
-    assert fault.evidence == (
-        "queues 2-3 of broker-a left the route at 00:02:00 UTC with 100 messages unread (120 at "
-        "the first poll): no client reads them"
-    )
-
-
 def test_it_is_over_when_the_queues_are_back():
     unread = {0: (100, 40)}
     (fault,) = left(BEFORE, AFTER, AFTER, BEFORE, BEFORE, waiting=[(2, unread)])
-    assert (fault.first_seen - DAY * 10**6, fault.last_seen - DAY * 10**6) == (at(60), at(180))
+    assert (fault.first_seen, fault.last_seen) == (at(60), at(180))
     assert (fault.extent.persistence, fault.extent.ongoing) == ("TRANSIENT", False)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.declared.dossier import Dossier
 from jobs.judge.observe.backlog import Backlog
-from jobs.judge.result.severity import Harms, finding_severity, stall_severity
+from jobs.judge.result.severity import Harms, finding_severity
 from jobs.judge.rules.episodes import fault_episodes
 from jobs.judge.rules.why import OTHER_FILTER
 from rebalance_core.findings import Claimant
@@ -118,15 +118,6 @@ def test_a_fault_is_doubtful_while_its_findings_are():
 
 
 @pytest.mark.parametrize(
-    ("persistence", "backlog_growth", "severity"),
-    [("PERSISTENT", 0, "WARNING"), ("PERSISTENT", 1, "CRITICAL"), ("TRANSIENT", 1, "INFO")],
-)
-def test_a_lasting_stall_is_critical_where_messages_pile_up(persistence, backlog_growth, severity):
-    found = stall(persistence=persistence, backlog_growth=backlog_growth)
-    assert stall_severity(found) == severity
-
-
-@pytest.mark.parametrize(
     ("told", "orderly"),
     [
         ([False, True, None], True),
@@ -154,13 +145,6 @@ def graded(fault_, findings=(), stalls=()):
     return Harms(findings, stalls, 0.5).severity_of(fault_)
 
 
-def test_a_lasting_fault_is_as_bad_as_the_worst_that_it_causes():
-    assert graded(fault_of(), [row("INFO"), row("CRITICAL"), row("WARNING")]) == "CRITICAL"
-    assert graded(fault_of(), [row("INFO"), row("WARNING")]) == "WARNING"
-    # All that it did passed, as while clients came and went.
-    assert graded(fault_of(), [row("INFO")]) == "INFO"
-
-
 def test_findings_of_another_cause_topic_or_time_say_nothing_of_a_fault():
     for other in (
         row("CRITICAL", causes=["STRATEGY_MISMATCH"]),
@@ -185,18 +169,6 @@ def test_a_lasting_fault_that_shows_on_no_queue_is_a_warning_unless_it_passes_by
         assert graded(fault_of(name, last=last, queues_affected=0)) == severity
     # One cause of a lasting finding among others, there for a moment.
     assert graded(fault_of(last=60), [row("CRITICAL")]) == "INFO"
-
-
-def test_queues_that_left_the_route_are_critical_until_they_are_back():
-    timeline_of = timeline(phase(1, 0, 300, faults=[fault("QUEUES_LEFT_ROUTE")]))
-    (gone,) = fault_episodes(timeline_of, 180)
-    assert graded(gone) == "CRITICAL"
-    assert graded(replace(gone, extent=gone.extent._replace(ongoing=False))) == "INFO"
-
-
-def test_a_group_that_consumes_nothing_is_critical_though_each_queue_has_its_owner():
-    assert graded(fault_of("GROUP_NOT_CONSUMING", queues_affected=8)) == "CRITICAL"
-    assert graded(fault_of("GROUP_NOT_CONSUMING", last=60)) == "INFO"
 
 
 def test_a_frozen_process_is_as_bad_as_the_stalls_of_its_queues():

@@ -12,11 +12,8 @@ from jobs.declared.dossier import Dossier
 from jobs.judge.observe.brokers import Absence
 from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.observe.situations import Situations
-from jobs.judge.rules import stalls
-from jobs.judge.rules.found import FaultEpisode, GroupFindings, Stall
-from jobs.judge.rules.stalls import (
-    stalled_queues,
-)
+from jobs.judge.rules.found import FaultEpisode, GroupFindings
+from jobs.judge.rules.stalls import stalled_queues
 from jobs.judge.times import Extent
 from tests.judge.phases import case
 from tests.judge.witnesses import (
@@ -36,6 +33,7 @@ from tests.judge.witnesses import (
     stalls_of,
     steady,
     stuck,
+    timeline,
 )
 
 
@@ -57,40 +55,6 @@ def frozen(queues, **inputs):
     return sorted(rows)
 
 
-def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_burst():
-    extent = Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False)
-    counts = {"backlog": 20, "backlog_growth": 0, "owners": ("b",)}
-    assert list(stalls_of(burst()).stalls) == [
-        Stall(TOPIC, extent, queue, **counts)
-        for queue in ((BROKER, 3), (OTHER_BROKER, 0), (OTHER_BROKER, 1))
-    ]
-
-
-def test_a_stall_that_reaches_the_last_poll_of_the_topic_is_ongoing_and_a_short_one_transient():
-    queues = [offsets(0, steady(0, 30, 60)), offsets(3, stuck(0, 30))]
-    (row,) = stalls_of(queues).stalls
-    # The last poll of the topic is at 60: this queue was not asked then.
-    assert (row.extent.ongoing, row.extent.persistence) == (False, "TRANSIENT")
-    (row,) = stalls_of([queues[0], offsets(3, stuck(0, 30, 60))]).stalls
-    assert (row.extent.ongoing, row.extent.persistence) == (True, "PERSISTENT")
-
-
-def test_who_takes_over_at_last_is_not_blamed_and_a_moment_without_owner_hides_no_stall():
-    # Between 123 and 139 the brokers dropped b; queue 3 was read only after that.
-    taken_over = [*range(4), (OTHER_BROKER, 0)]
-    inputs = {
-        "orphans": [((BROKER, 3), 135, 135)],
-        "segments": [("one", -60), ("two", 135)],
-        "owners": {"one": OWNERS, "two": [allocated("a", taken_over)]},
-    }
-    assert frozen(burst(read_later=True), **inputs) == [("b", 27, 123, 7, 3)]
-    assert stalled(burst(read_later=True), **inputs) == [
-        (0, 27, 123, 7, 20, 0, ["b"]),
-        (1, 27, 123, 7, 20, 0, ["b"]),
-        (3, 27, 139, 8, 20, 0, ["b"]),
-    ]
-
-
 @pytest.mark.parametrize("snapshot", [90, 120])
 def test_a_queue_that_changes_hands_is_one_stall_of_its_last_owner_and_freezes_each(snapshot):
     times = (0, 60, 120, 180)
@@ -101,19 +65,6 @@ def test_a_queue_that_changes_hands_is_one_stall_of_its_last_owner_and_freezes_e
     }
     assert stalled(queues, **inputs) == [(3, 0, 180, 4, 190, 180, ["c"])]
     assert frozen(queues, **inputs) == [("b", 0, 120, 3, 1), ("c", 120, 180, 2, 1)]
-
-
-def test_a_queue_that_is_read_slowly_is_not_stalled():
-    slow = {0: (10, 1), 60: (100, 2), 120: (200, 3), 180: (300, 4)}
-    assert stalled([offsets(0, steady(0, 60, 120, 180)), offsets(3, slow)]) == []
-
-
-def test_one_poll_is_no_stall_and_two_are():
-    once = {0: (0, 0), 60: (20, 0), 120: (20, 20)}
-    twice = {0: (0, 0), 60: (20, 0), 120: (25, 0), 180: (25, 25)}
-    queues = [offsets(0, steady(0, 60, 120, 180)), offsets(3, once)]
-    queues.append(offsets(0, twice, OTHER_BROKER))
-    assert stalled(queues) == [(0, 60, 120, 2, 25, 5, ["b"])]
 
 
 @pytest.mark.parametrize("new_messages", [0, 5])
@@ -132,12 +83,6 @@ def test_nothing_is_stalled_where_the_whole_group_stands_still(new_messages):
     assert stalled([*queues, idle]) == []
 
 
-def test_a_queue_that_never_had_a_message_is_no_measure():
-    # Queue 3 has stood since before the first poll; that queue 0 is read to its end says nothing.
-    idle = offsets(0, dict.fromkeys((0, 60, 120), (7, 7)))
-    assert stalled([idle, offsets(3, stuck(0, 60, 120))]) == []
-
-
 def test_where_a_queue_that_was_done_stands_still_with_the_next_message_all_may_stand_still():
     # Since 61 nobody reads: the first message came to queue 3, the next, at 180, to queue 0.
     times = (60, 120, 180, 240, 300)
@@ -154,14 +99,6 @@ def test_a_group_that_stands_still_for_an_hour_makes_no_lasting_stall_of_who_is_
     late = hour | {3600: (4000, 0), 3660: (4000, 100)}
     rows = stalled([offsets(0, early), offsets(3, late)])
     assert [row[:4] for row in rows] == [(3, 3540, 3600, 2)]
-
-
-def test_where_nothing_can_be_compared_nothing_is_stalled():
-    alone = offsets(0, stuck(0, 60, 120))
-    # Of another topic, which may have other consumers.
-    assert stalled([alone, offsets(1, steady(0, 60, 120), topic="other")]) == []
-    assert stalled([]) == []
-    assert stalled([offsets(0, {0: (10, 0)})]) == []
 
 
 def test_a_queue_without_owner_is_an_orphan_and_not_stalled():
@@ -238,43 +175,12 @@ def test_half_of_the_time_between_polls_without_owner_explains_a_stall(until, is
     assert bool(rows) == is_stalled
 
 
-def test_a_poll_that_a_queue_is_missing_from_breaks_no_stall():
-    # At 60 and 180 broker-b gave no offsets.
-    queues = [offsets(0, steady(0, 60, 120, 180, 240))]
-    queues.append(offsets(0, stuck(0, 120, 240), OTHER_BROKER))
-    assert stalled(queues) == [(0, 0, 240, 3, 250, 240, ["b"])]
-    assert frozen(queues) == [("b", 0, 240, 3, 1)]
-
-
-def test_when_a_queue_moved_that_was_missing_is_not_known_so_it_is_no_measure():
-    # broker-b was not asked from 60 to 240: its queue may have stopped at 61.
-    away = {0: (10, 0), 60: (100, 60), 240: (300, 61)}
-    queues = [offsets(3, stuck(60, 120, 180, 240)), offsets(0, away, OTHER_BROKER)]
-    assert stalled(queues) == []
-
-
 def test_an_offset_that_is_set_back_ends_a_stall():
     reset = stuck(0, 60, 120, at_offset=5) | stuck(180, 240, at_offset=2)
     queues = [offsets(0, steady(0, 60, 120, 180, 240)), offsets(3, reset)]
     assert stalled(queues) == [(3, 0, 120, 3, 125, 120, ["b"]), (3, 180, 240, 2, 248, 60, ["b"])]
     # Whoever set it back, it was not the stall that ended: two freezes, not one.
     assert frozen(queues) == [("b", 0, 120, 3, 1), ("b", 180, 240, 2, 1)]
-
-
-@pytest.mark.parametrize(
-    ("taken", "owners"),
-    [
-        ([allocated("b", [3]), allocated("c", [3])], ["b", "c"]),
-        ([allocated("b", [3], 0.5), allocated("c", [3], 0.5)], ["b", "c"]),
-        ([allocated("b", [3], processes=2)], ["b"]),
-        ([], []),
-    ],
-    ids=["two clients", "one client or the other, by view", "two processes of one id", "not known"],
-)
-def test_a_stall_names_whoever_may_have_the_queue(taken, owners):
-    queues = [offsets(0, steady(0, 60, 120)), offsets(3, stuck(0, 60, 120))]
-    of_all = [allocated("a", [0]), *taken] if taken else []
-    assert stalled(queues, owners={"one": of_all}) == [(3, 0, 120, 3, 130, 120, owners)]
 
 
 def test_before_the_first_snapshot_of_the_lists_nobody_knows_whose_a_queue_is():
@@ -324,14 +230,6 @@ def test_a_queue_stands_still_all_through_its_stall_and_messages_wait(steps):
         assert one[0] != other[0] or one[2] <= other[1]
 
 
-def test_a_topic_in_which_no_queue_ever_stands_still_asks_for_no_evaluation():
-    queues = [offsets(number, steady(*range(0, 6000, 60))) for number in range(24)]
-    dossier = Dossier("DefaultCluster", "G", offsets={TOPIC: queues})
-    # There is no evaluation of the period: looking for it would raise.
-    of = case(dossier=dossier, situations=Situations({TOPIC: periods([("one", 0)])}), evaluated={})
-    assert stalled_queues(of, GroupFindings()) == GroupFindings()
-
-
 # ---------------------------------------------------------------- frozen processes
 
 
@@ -356,58 +254,6 @@ def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_w
     )
 
 
-def test_one_queue_and_one_message_are_written_in_the_singular():
-    queues = [offsets(0, steady(0, 60)), offsets(3, {0: (2, 1), 60: (2, 1)})]
-    (fault,) = stalls_of(queues).faults
-    assert fault.evidence.startswith("queue 3 of broker-a is computed for b; it did not move from")
-    assert fault.evidence.endswith("1 message waits")
-    assert fault.extent.ongoing
-
-
-def test_a_client_of_which_a_queue_moves_lives():
-    times = (0, 60, 120)
-    queues = [offsets(0, steady(*times)), offsets(3, stuck(*times))]
-    assert frozen(queues) == [("b", 0, 120, 3, 1)]
-    assert frozen([*queues, offsets(0, steady(*times), OTHER_BROKER)]) == []
-
-
-def test_a_queue_without_messages_that_is_set_back_ends_what_is_seen_of_the_client():
-    times = (0, 60, 120, 180)
-    # All of it was read; between 60 and 120 somebody set the offset back by two messages.
-    set_back = {0: (9, 9), 60: (9, 9), 120: (9, 7), 180: (9, 7)}
-    queues = [offsets(0, steady(*times)), offsets(3, stuck(*times))]
-    queues.append(offsets(0, set_back, OTHER_BROKER))
-    assert frozen(queues) == [("b", 0, 60, 2, 1), ("b", 120, 180, 2, 2)]
-
-
-def test_a_client_whose_done_queue_is_the_only_measure_is_not_called_frozen():
-    done = {0: (0, 0), 60: (20, 20), 120: (20, 20), 180: (20, 20)}
-    left = {0: (0, 0), 60: (20, 5), 120: (20, 5), 180: (20, 5)}
-    assert frozen([offsets(3, left), offsets(0, done, OTHER_BROKER)]) == []
-
-
-def test_a_client_is_not_called_frozen_for_a_time_in_which_nobody_moves():
-    times = (0, 60, 120, 180, 240, 300)
-    # Both clients move at 60 and at 300, and nobody between.
-    of_a = {0: (0, 0), 60: (9, 9), 120: (10, 9), 180: (11, 9), 240: (12, 9), 300: (20, 20)}
-    of_b = {0: (0, 0)} | dict.fromkeys(times[1:5], (9, 9)) | {300: (20, 20)}
-    queues = [offsets(0, of_a), offsets(3, stuck(*times)), offsets(0, of_b, OTHER_BROKER)]
-    assert frozen(queues) == []
-
-
-def test_a_queue_of_the_client_that_has_nothing_to_consume_says_nothing_of_it():
-    times = (0, 60, 120, 180)
-    # The first message came to queue 0 of broker-b between 60 and 120.
-    late = {0: (7, 7), 60: (7, 7), 120: (8, 7), 180: (9, 7)}
-    queues = [
-        offsets(0, steady(*times)),
-        offsets(3, stuck(*times)),
-        offsets(0, late, OTHER_BROKER),
-        offsets(1, dict.fromkeys(times, (4, 4)), OTHER_BROKER),
-    ]
-    assert frozen(queues) == [("b", 0, 180, 4, 2)]
-
-
 @pytest.mark.parametrize(
     "taken",
     [
@@ -426,39 +272,6 @@ def test_where_it_is_not_known_whose_the_queue_is_no_process_is_blamed(taken):
     assert frozen(queues, owners=owners) == []
 
 
-def test_a_client_that_shares_one_of_its_queues_is_left_out():
-    times = (0, 60, 120)
-    queues = [offsets(0, steady(*times)), offsets(3, stuck(*times)), offsets(2, stuck(*times))]
-    taken = [allocated("a", [0]), allocated("b", [2, 3]), allocated("c", [3])]
-    assert frozen(queues, owners={"one": taken}) == []
-
-
-def test_names_are_names_whatever_is_in_them():
-    hostile = "x'; --\"\n`%s` {0} NULL \u202e"
-    broker, client_id = "b'\" of 7, queue", "1.2.3.4@\u00e9\x1b[31m"
-    times = (0, 60, 120)
-    queues = [
-        offsets(number, polls, broker, hostile)
-        for number, polls in ((0, steady(*times)), (3, stuck(*times)), (5, stuck(*times)))
-    ]
-    taken = [allocated("a", [(broker, 0)]), allocated(client_id, [(broker, 3), (broker, 5)])]
-    (fault,) = stalls_of(queues, owners={"one": taken}, topic=hostile).faults
-    assert fault.topic == hostile
-    assert fault.client_ids == (client_id,)
-    assert fault.evidence.startswith(
-        f"queues 3, 5 of {broker} are computed for {client_id}; none of them"
-    )
-
-
-def test_of_many_brokers_the_first_are_named():
-    names = [f"b{number}" for number in range(8)]
-    taken = [allocated("a", [0]), allocated("b", [(name, 0) for name in names])]
-    queues = [offsets(0, steady(0, 60)), *[offsets(0, stuck(0, 60), name) for name in names]]
-    (fault,) = stalls_of(queues, owners={"one": taken}).faults
-    assert "queue 0 of b3, queue 0 of b4 and 3 more brokers are computed for " in fault.evidence
-    assert fault.broker_names == tuple(names)
-
-
 def test_a_client_that_says_that_it_does_not_hold_the_queues_is_not_blamed_for_them():
     # They are computed for b; it answers, and holds none of them.
     answers = [info("b", range(0, 300, 30), []), info("a", range(0, 300, 30), [0, 1, 2])]
@@ -467,22 +280,25 @@ def test_a_client_that_says_that_it_does_not_hold_the_queues_is_not_blamed_for_t
     assert not stalls_of(burst(), holdings=holdings).faults
 
 
-def test_a_client_that_says_that_it_holds_them_holds_them():
-    queues = [offsets(3, stuck(0, 60, 120)), offsets(0, steady(0, 60, 120))]
-    answers = [info("b", (30, 90), [3]), info("a", (30, 90), [0, 1, 2])]
-    holdings = holdings_of(answers, allocations=OWNERS)
-    (fault,) = stalls_of(queues, holdings=holdings).faults
-    assert fault.evidence.startswith("b holds queue 3 of broker-a; it did not move")
-
-
-@pytest.mark.parametrize("moves", [True, False])
-def test_a_client_that_moves_a_queue_of_another_topic_lives(monkeypatch, moves):
-    monkeypatch.setattr(stalls, "has_moving_queue", lambda *of: of[1] == {"U"} and moves)
+@pytest.mark.parametrize(
+    ("polls", "takers", "lives"),
+    [
+        (steady(0, 60, 120, 180), "b", True),
+        (stuck(0, 60, 120, 180), "b", False),
+        # What is computed for another one too may move by that one.
+        (steady(0, 60, 120, 180), "ab", False),
+        (steady(0, 60, 120, 180), "a", False),
+    ],
+)
+def test_a_client_that_moves_a_queue_of_another_topic_lives(polls, takers, lives):
+    other = offsets(7, polls, topic="U")
+    of_u = evaluated(allocated(each, [7]) for each in takers)
     of = case(
         dossier=Dossier("C", "G", offsets={TOPIC: burst()}),
         situations=Situations({TOPIC: periods([("one", -60)])}),
         evaluated={"one": evaluated(OWNERS)},
-        timelines={TOPIC: None, "U": None},
+        timelines={TOPIC: None, "U": timeline([("u", 0, 600)], {"u": of_u})},
+        offsets={("U", BROKER, 7): other},
         holdings=index_holdings([]),
     )
-    assert bool(stalled_queues(of, GroupFindings()).faults) is not moves
+    assert bool(stalled_queues(of, GroupFindings()).faults) is not lives

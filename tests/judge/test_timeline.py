@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import accumulate
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.judge.observe.core_verdict import Verdict
 from jobs.judge.observe.timeline import build_timeline, find_reassignments, phases_of, without_route
-from jobs.judge.rules.episodes import fault_episodes, queue_episodes
+from jobs.judge.rules.episodes import fault_episodes
 from rebalance_core.findings import AUDITED, NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
-from tests.judge.phases import at, evaluated, fault, finding, period
+from tests.judge.phases import at, evaluated, fault, finding, period, phase, timeline
+from tests.judge.witnesses import allocated
 
 GOOD, UNKNOWN = evaluated(), evaluated(coverage=NO_BROKER_ANSWERED, completeness=0.0)
 
 
 def timeline_of(periods, by_id, snapshots=()):
     return build_timeline("T", phases_of(periods, by_id, snapshots))
-
-
-def test_periods_in_which_nothing_was_known_are_left_out_and_not_counted():
-    """A round without answers says neither that a fault is there nor that it has ended."""
-    names = ("good", "unknown", "good", "unknown")
-    periods = [period(name, 120 * n, 120 * n + 60) for n, name in enumerate(names)]
-    phases = timeline_of(periods, {"good": GOOD, "unknown": UNKNOWN}).phases
-    assert [(each.first_seen, each.position) for each in phases] == [(at(0), 1), (at(240), 2)]
-    assert phases[-1].last_seen == at(300)
 
 
 def test_while_no_route_is_known_members_show_faults_all_the_same():
@@ -47,43 +36,6 @@ def test_while_no_route_is_known_members_show_faults_all_the_same():
     (of_fault,) = fault_episodes(without_route("T", phases_of(periods[:1], situations, ())), 180)
     assert of_fault.extent.ongoing
     assert without_route("T", phases_of(periods[1:], situations, ())).phases == ()
-
-
-def test_a_strategy_that_is_not_known_ends_no_episode_and_has_a_phase():
-    """Nothing is computed in it, and what the members hold is judged."""
-    by_id = {
-        "found": evaluated(findings=(finding(),)),
-        "own": evaluated(coverage=STRATEGY_NOT_KNOWN),
-    }
-    periods = [period("found", 0, 180), period("own", 240, 900), period("found", 960, 1140)]
-
-    timeline = timeline_of(periods, by_id)
-
-    assert [each.is_blind for each in timeline.phases] == [False, True, False]
-    (episode,) = queue_episodes(timeline, 180)
-    assert (episode.first_seen, episode.last_seen) == (at(0), at(1140))
-    assert (episode.extent.snapshots, episode.extent.share_of_time) == (8, 1.0)
-    alone = timeline_of(periods[1:2], by_id)
-    assert (queue_episodes(alone, 180), find_reassignments(alone)) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("later", "is_there"), [((), False), ((fault("ROUTE_DIVERGENCE", queues_affected=0),), True)]
-)
-def test_what_routes_say_ends_also_where_nothing_is_computed(later, is_there):
-    """Nameservers agree again, of members whose strategy is not known: no queue has to show it."""
-    differ = fault("ROUTE_DIVERGENCE", queues_affected=0)
-    own = evaluated(coverage=STRATEGY_NOT_KNOWN)
-    by_id = {"before": replace(own, faults=(differ,)), "after": replace(own, faults=later)}
-    by_id["found"] = evaluated(faults=(fault("STRATEGY_MISMATCH"),))
-    periods = [period("before", 0, 300), period("after", 360, 900)]
-
-    (found,) = fault_episodes(timeline_of(periods, by_id), 180)
-    assert found.extent.ongoing is is_there
-    # Whether a strategy still does harm, nothing shows there.
-    periods = [period("found", 0, 300), period("after", 360, 900)]
-    (found, *_) = fault_episodes(timeline_of(periods, by_id), 180)
-    assert (found.fault, found.extent.ongoing) == ("STRATEGY_MISMATCH", True)
 
 
 def test_a_period_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watch():
@@ -160,22 +112,67 @@ def test_blind_phases_and_those_of_which_nothing_is_known_do_not_tell_what_has_e
     assert [run.covers for run in runs] == [at(120), at(60), at(60)]
 
 
-def is_blind(states, number):
-    """The definition, word by word: quadratic, and so only here."""
-    lists = [each.verdict.completeness * each.nameservers for each in map(state, states)]
-    differ = [name.startswith("differ") for name in states]
-    before = [n for n in range(number) if differ[n]]
-    after = [n for n in range(number + 1, len(states)) if differ[n]]
-    if differ[number] or not before or not after:
-        return False
-    most = max(lists[before[-1] + 1 : after[0]])
-    return most < lists[before[-1]] and most < lists[after[0]]
+# ---------------------------------------------------------------- timeline -> reassignments
 
 
-STATES = ["differ", "differ of 2", "agree", "agree of 2", "agree of 1", "certain of 2"]
+BOTH = [allocated("a", range(2)), allocated("b", (2, 3))]
+ALONE = [allocated("a", range(4))]
+#: One broker still lists b, another does not any more.
+TORN = [
+    allocated("a", (0, 1), 0.5, brokers=["broker-a"]),
+    allocated("b", (2, 3), 0.5, brokers=["broker-a"]),
+    allocated("a", range(4), 0.5, brokers=["broker-b"]),
+    allocated("b", (), 0.5, brokers=["broker-b"]),
+]
 
 
-@given(st.lists(st.sampled_from(STATES), max_size=12))
-def test_blind_is_what_the_definition_says(states):
-    phases = phases_named(states)
-    assert [each.is_blind for each in phases] == [is_blind(states, n) for n in range(len(states))]
+def found(*states, blind=(), queues=None):
+    """The reassignments between states that follow each other, each of 50 s; times as seconds."""
+    phases = []
+    for n, (state_id, allocations) in enumerate(states):
+        told = {"situation_id": state_id, "is_blind": state_id in blind}
+        told |= {"allocations": allocations, "queues": (queues or {}).get(state_id, 4)}
+        phases.append(phase(n + 1, 60 * n, 60 * n + 50, **told))
+    rows = [each._asdict() for each in find_reassignments(timeline(*phases))]
+    for row in rows:
+        for time in ("changed_at", "seen_before", "settled_at"):
+            row[time] = None if row[time] is None else row[time] // at(1)
+    return rows
+
+
+def test_while_the_lists_differ_it_is_not_settled():
+    expired, gone = found(("s1", BOTH), ("s2", TORN), ("s3", ALONE))
+
+    assert (expired["lists_agree"], expired["settled_at"]) == (False, 120)
+    assert (gone["lists_agree"], gone["settled_at"]) == (True, 120)
+    # While some list has it, it has not left.
+    assert (expired["clients_left"], gone["clients_left"]) == ([], ["b"])
+    assert expired["queues_moved"] == gone["queues_moved"] == 4
+
+    (ongoing,) = found(("s1", BOTH), ("s2", TORN))
+    assert ongoing["settled_at"] is None
+
+
+def test_a_broker_that_is_not_answered_for_makes_nobody_give_up_a_queue():
+    states = [("s1", BOTH), ("s2", TORN), ("s3", ALONE), ("s2", TORN)]
+
+    (only,) = found(*states, blind=("s3",))
+
+    assert (only["changed_at"], only["settled_at"]) == (60, None)
+
+
+def test_more_queues_that_nobody_takes_yet_are_a_reassignment_too():
+    (row,) = found(("s1", ALONE), ("s2", ALONE), queues={"s2": 6})
+
+    assert (row["queues_before"], row["queues"], row["queues_moved"]) == (4, 6, 0)
+
+
+def test_a_group_that_never_changed_pays_for_no_allocations():
+    def too_many():
+        raise AssertionError("made for nothing")
+
+    lasting = phase(1, 0, 600)
+    lasting = lasting._replace(
+        evaluated=lasting.evaluated.__class__(**vars(lasting.evaluated) | {"allocations": too_many})
+    )
+    assert find_reassignments(timeline(lasting)) == []

@@ -9,7 +9,7 @@ from jobs.judge.observe.brokers import Absence
 from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.rules import why
 from jobs.judge.rules.found import FaultEpisode, GroupFindings
-from jobs.judge.rules.why import DISABLED, FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
+from jobs.judge.rules.why import DISABLED, FROZEN, OTHER_FILTER, REFUSED
 from tests.judge.phases import case, extent
 from tests.judge.witnesses import (
     AGREED,
@@ -58,18 +58,10 @@ def test_what_the_process_says_of_the_queue_explains_it(activity, because):
     assert not text.endswith("no other queue of the process moves")
 
 
-def test_where_no_other_queue_of_the_process_moves_that_is_said():
-    _, text = explained(holding("NOT_CONSUMING"))
-    assert text.endswith("no other queue of the process moves")
-
-
-def test_a_process_that_asks_and_gets_nothing_may_be_refused():
-    assert explained(holding(None)) == (True, REFUSED)
-
-
 def filters_differ(first=0, last=600, lasts="PERSISTENT"):
-    time = extent(persistence=lasts)._replace(first_seen=at(first), last_seen=at(last))
-    return FaultEpisode(TOPIC, time, "EXPRESSION_MISMATCH", "", "")
+    return FaultEpisode(
+        TOPIC, extent(first, last, persistence=lasts), "EXPRESSION_MISMATCH", "", ""
+    )
 
 
 def test_where_filters_differ_the_broker_refuses_the_pulls_of_a_process_that_is_well():
@@ -121,29 +113,6 @@ def test_a_process_whose_pulls_are_refused_is_not_frozen():
     assert left([], away=[away._replace(begins=at(-120), last_seen=at(-60), ends=at(0))]) == frozen
 
 
-def test_a_queue_that_nobody_holds_is_said_so():
-    assert explained(holding(held=[0])) == (False, NOBODY_HOLDS_IT)
-
-
 def test_without_running_infos_a_frozen_process_is_told_by_the_offsets_alone():
     assert explained([]) == (None, FROZEN)
     assert explained([], offsets(0, steady(*MINUTES))) == (None, None)
-
-
-def test_a_process_that_moves_a_queue_of_another_topic_lives():
-    other = offsets(7, steady(*MINUTES), topic="OTHER")
-    timelines = {
-        name: timeline([("one", 0, 600)], {"one": evaluated([AGREED[0]._replace(queues=queues)])})
-        for name, queues in ((TOPIC, AGREED[0].queues), ("OTHER", (("broker-a", 7),)))
-    }
-    offsets_of = {("OTHER", "broker-a", 7): other}
-    of = case(holdings=index_holdings([]), timelines=timelines, offsets=offsets_of)
-    time = extent()._replace(first_seen=other.times[0], last_seen=other.times[-1])
-    assert why.has_moving_queue(of, ["OTHER"], "a", time)
-    assert not why.has_moving_queue(of, [TOPIC], "a", time)
-    assert not why.has_moving_queue(of, ["OTHER"], "b", time)
-    assert not why.has_moving_queue(of, ["OTHER"], "a", time, [("OTHER", ("broker-a", 7))])
-    # What is computed for another one too may move by that one.
-    both = [each._replace(queues=(("broker-a", 7),)) for each in AGREED]
-    timelines["OTHER"] = timeline([("one", 0, 600)], {"one": evaluated(both)})
-    assert not why.has_moving_queue(of, ["OTHER"], "a", time)

@@ -5,15 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.judge.observe.holdings_index import index_holdings
-from jobs.judge.rules.episodes import confirm
+from jobs.judge.rules.episodes import confirm, witnessed
+from jobs.judge.rules.unlisted import unlisted_consumers, without_refuted
 from jobs.judge.times import Extent
 from rebalance_core.findings import Claimant
-from tests.judge.phases import queue_finding
-from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log
+from tests.judge.phases import case, queue_finding
+from tests.judge.witnesses import (
+    BROKER,
+    TOPIC,
+    allocated,
+    at,
+    holdings_of,
+    info,
+    log,
+    offsets,
+    steady,
+    stuck,
+)
 
 #: a and b both take queue 0; nobody takes queue 3.
 OVERLAPPING = [allocated("a", [0, 1]), allocated("b", [0, 2])]
@@ -190,32 +200,68 @@ def test_rounds_against_a_possible_duplicate_outweigh_logs_for_it():
     assert confirmed(infos + lines, certainty="POSSIBLE") == (None, None)
 
 
-def test_without_client_states_nothing_is_confirmed():
-    assert confirmed([]) == (None, None)
-    other = episode("ORPHANED", 3, 0, 600, topic="other")
-    holdings = holdings_of([info("a", 60, [0]), info("b", 60, [0])])
-    assert confirm(other, index_holdings(holdings)) is None
+# ---------------------------------------------------------------- orphans that somebody reads
 
 
-@pytest.mark.parametrize("kind", ["DUPLICATE", "ORPHANED"])
-@given(
-    held=st.lists(
-        st.tuples(st.sampled_from("ab"), st.sampled_from([60, 120, 180]), st.booleans()),
-        max_size=6,
-        unique_by=lambda each: each[:2],
-    )
-)
-def test_a_round_confirms_by_the_number_of_holders_alone(kind, held):
-    """Two settled processes: a duplicate needs two holders in a round, an orphan none of two."""
-    infos = [info(client_id, second, [0] if has else []) for client_id, second, has in held]
-    index = index_holdings(holdings_of(infos))
-    rounds = [[has for _, second, has in held if second == round_] for round_ in (60, 120, 180)]
-    complete = [each for each in rounds if len(each) == 2]
-    if kind == "DUPLICATE":
-        shown, refuted = any(all(each) for each in complete), bool(complete)
-    else:
-        shown = any(not any(each) for each in complete)
-        refuted = any(any(each) for each in rounds)
-    expected = True if shown else False if refuted else None
-    claimants = [("a", 1), ("b", 1)]
-    assert confirm(episode(kind, 0, 0, 600, claimants=claimants), index) is expected
+MINUTES = (0, 60, 120, 180, 240, 300)
+WHOLE = Extent(at(0), at(300), 6, "PERSISTENT", ongoing=True)
+
+
+def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORPHANED", **changes):
+    of = {"kind": kind, "queue": (BROKER, queue_id), "certainty": certainty, "causes": causes}
+    return replace(queue_finding(topic=TOPIC, **of), **{"extent": WHOLE} | changes)
+
+
+def seen(episodes, queues):
+    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
+    of = case(offsets=by_queue, holdings=index_holdings([]))
+    return [witnessed(of, each) for each in episodes]
+
+
+def refuted(episodes, *queues):
+    every = seen(episodes, queues)
+    kept = without_refuted(every)
+    return [each not in kept for each in every]
+
+
+def test_what_is_read_in_the_gaps_of_an_episode_refutes_nothing():
+    times = tuple((at(second), at(second)) for second in MINUTES[::2])
+    with_gaps = orphan(times=times, extent=WHOLE._replace(share_of_time=0.5))
+    assert refuted([with_gaps], offsets(0, steady(*MINUTES))) == [False]
+
+
+@pytest.mark.parametrize(("until", "is_refuted"), [(600, True), (601, False)])
+def test_what_moves_in_less_than_half_of_the_time_refutes_nothing_of_all_of_it(until, is_refuted):
+    # Offsets of five of ten minutes: a collector that began late, a topic that came late.
+    episode = orphan(extent=WHOLE._replace(last_seen=at(until)))
+    assert refuted([episode], offsets(0, steady(*MINUTES))) == [is_refuted]
+
+
+def test_where_a_group_that_no_broker_lists_reads_an_idle_queue_is_no_orphan_either():
+    moving, idle = offsets(0, steady(*MINUTES)), offsets(1, dict.fromkeys(MINUTES, (5, 5)))
+    waiting = offsets(2, stuck(*MINUTES))
+    episodes = [orphan(0), orphan(1), orphan(2)]
+    assert refuted(episodes, moving, idle, waiting) == [True, True, False]
+    # Nobody reads: an idle queue of a group that is gone stays an orphan.
+    assert refuted(episodes[1:], idle, waiting) == [False, False]
+
+
+def test_what_may_be_an_orphan_is_read_throughout_where_its_offset_moves_at_each_poll():
+    def read(polls, **changes):
+        (found,) = seen([orphan(**changes)], [offsets(0, polls)] if polls else [])
+        return found.is_read_throughout
+
+    polls = steady(*MINUTES)
+    assert read(polls, certainty="POSSIBLE")
+    assert not read(polls), "what is certain is refuted, or no orphan at times"
+    assert not read(polls, certainty="POSSIBLE", kind="DUPLICATE")
+    # Nobody read it for a minute.
+    once = polls | {180: (polls[180][0], polls[120][1])}
+    assert not read(once, certainty="POSSIBLE")
+    assert not read({}, certainty="POSSIBLE")
+
+
+@pytest.mark.parametrize("cause", ["MANUAL_ASSIGNMENT", "RECONNECTING", "SUBSCRIPTION_MISMATCH"])
+def test_where_members_are_listed_one_of_them_may_read_it_which_is_no_fault(cause):
+    queue = offsets(0, steady(*MINUTES))
+    assert unlisted_consumers(seen([orphan(causes=(cause,))], [queue])) == []

@@ -15,26 +15,21 @@ from jobs.judge.observe.core_verdict import QueueAllocation, QueueKey, Verdict
 from jobs.judge.observe.holdings import Holding, find_holdings
 from jobs.judge.observe.holdings_index import index_holdings
 from jobs.judge.observe.routes import RouteChange
-from jobs.judge.observe.situations import Period, Situations, TopicSituation
+from jobs.judge.observe.situations import Period, Situations
 from jobs.judge.observe.timeline import Phase, Timeline
 from jobs.judge.rules.found import GroupFindings
 from jobs.judge.rules.stalls import stalled_queues
-from jobs.judge.times import Extent, persistence
+from jobs.judge.times import persistence
 from rebalance_core.state import Unreachable
 from tests.judge import phases
+from tests.judge.phases import at
 
 GROUP, TOPIC = "G", "T"
 BROKER, OTHER_BROKER = "broker-a", "broker-b"
 
 
-def at(seconds: float) -> Instant:
-    """So many seconds into the day 2026-01-05."""
-    return 1_767_571_200 * SECOND + round(seconds * SECOND)
-
-
 def in_seconds(moment: Instant) -> float:
-    """The second of the test's day."""
-    return (moment - at(0)) / SECOND
+    return moment / SECOND
 
 
 # ---------------------------------------------------------------- what was computed
@@ -48,13 +43,13 @@ def allocated(
     client_count: int = 2,
     processes: int = 1,
     subscribed: bool = True,
+    brokers: Sequence[str] = (BROKER,),
 ) -> QueueAllocation:
     """What an id's processes take under one view; a number is a queue of broker-a."""
     keys = tuple((BROKER, each) if isinstance(each, int) else each for each in queues)
     lengths = (queue_count, client_count)
-    return QueueAllocation(
-        client_id, processes, subscribed, "AVG", "observed", (BROKER,), weight, *lengths, keys
-    )
+    view = (tuple(brokers), weight, *lengths)
+    return QueueAllocation(client_id, processes, subscribed, "AVG", "observed", *view, keys)
 
 
 #: Clients a and b share the four queues of broker-a.
@@ -83,12 +78,11 @@ def timeline(
 
 
 def periods(segments: Iterable[tuple[str, float]], topic: str = TOPIC) -> list[Period]:
-    """Periods as (situation, first second)."""
-    made = []
-    for number, (name, first) in enumerate(segments):
-        situation = TopicSituation(name, "c", "G", topic, (), (), (), (), ())
-        made.append(Period(situation, number, at(first), at(first), 1))
-    return made
+    """Periods of one snapshot as (situation, first second)."""
+    return [
+        phases.period(name, first, first, topic=topic, group_run=number)
+        for number, (name, first) in enumerate(segments)
+    ]
 
 
 # ---------------------------------------------------------------- what clients said
@@ -217,7 +211,10 @@ def stalls_of(
     }
     orphaned = [
         replace(
-            phases.queue_finding(queue=queue), topic=topic, extent=_extent(at(since), at(until))
+            phases.queue_finding(
+                *(since, until), queue=queue, persistence=persistence(at(since), at(until), 180)
+            ),
+            topic=topic,
         )
         for queue, since, until in orphans
     ]
@@ -233,11 +230,7 @@ def stalls_of(
     return stalled_queues(of, GroupFindings(queues=tuple(orphaned)))
 
 
-def _extent(first: Instant, last: Instant) -> Extent:
-    return Extent(first, last, 1, persistence(first, last, 180), ongoing=False)
-
-
-def burst(*, read_later: bool = False) -> list[QueueOffsets]:
+def burst() -> list[QueueOffsets]:
     """Thirty messages came to each queue; b, which has three of them, froze at the tenth.
 
     As a real cluster showed it: nothing came after that, so nobody moved.
@@ -245,10 +238,9 @@ def burst(*, read_later: bool = False) -> list[QueueOffsets]:
     times = (27, 43, 59, 75, 91, 107, 123)
     read = {0: (0, 0)} | dict.fromkeys((*times, 139), (30, 30))
     left = {0: (0, 0)} | dict.fromkeys(times, (30, 10)) | {139: (30, 30)}
-    later = left | {139: (30, 10), 189: (30, 30)}
     return [
         *[offsets(number, read) for number in (0, 1, 2)],
-        offsets(3, later if read_later else left),
+        offsets(3, left),
         offsets(0, left, OTHER_BROKER),
         offsets(1, left, OTHER_BROKER),
     ]
