@@ -392,7 +392,14 @@ def test_a_header_and_a_remark_are_bounded(cluster: RemoteCluster) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", [pytest.param("groups", marks=pytest.mark.house), pytest.param("topics", marks=pytest.mark.house), "members"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("groups", marks=pytest.mark.house),
+        pytest.param("topics", marks=pytest.mark.house),
+        "members",
+    ],
+)
 def test_who_names_too_many_loses_his_own_names(cluster: RemoteCluster, kind: str) -> None:
     many = [f"evil-{number}" for number in range(20_000)]
     connections = [{"clientId": each, "clientAddr": "10.0.0.1:1"} for each in many]
