@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -69,16 +71,29 @@ def configs(*groups, names=("broker-a", "broker-b")):
     return [of_broker("subscription_group", 60 * 19, name, table) for name in names]
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """Where the report of these lines is; of the same lines and known issues there is one."""
+    places = {}
+
+    def publish(lines):
+        lines = list(lines)
+        known = [path.read_text() for path in Path("conf").glob("*")]
+        if (key := json.dumps([known, lines])) not in places:
+            folder = tmp_path_factory.mktemp("report")
+            given = ["--dumps", str(written(folder, lines)), "--output", str(folder / "out")]
+            assert main(["run", *given, "--engine", "local", "--workers", "1", "--quiet"]) == 0
+            places[key] = folder / "out"
+        return places[key]
+
+    return publish
+
+
 @pytest.fixture
-def report(tmp_path, monkeypatch):
-    """Publishes the report of these lines."""
+def report(tmp_path, monkeypatch, published):
+    """Puts the report of these lines into the current folder."""
     monkeypatch.chdir(tmp_path)
-
-    def report(lines):
-        given = ["--dumps", str(written(tmp_path, lines)), "--output", "out"]
-        assert main(["run", *given, "--engine", "local", "--workers", "1", "--quiet"]) == 0
-
-    return report
+    return lambda lines: copytree(published(lines), "out", dirs_exist_ok=True)
 
 
 @pytest.fixture

@@ -357,11 +357,15 @@ SIZE = 4 << 20
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(b'{"a":0},' * (SIZE // 8), id="objects"),
+        pytest.param(b'{"a":0},' * (SIZE // 8), id="objects", marks=pytest.mark.house),
         pytest.param((b'{"a":' * 20 + b"0" + b"}" * 20 + b",") * (SIZE // 122), id="nested"),
         pytest.param(b",".join(b'{"%x":0}' % each for each in range(300_000)), id="names"),
         pytest.param(b'"' + "\U0001f600".encode() + b"a" * (SIZE - 99) + b'",', id="wide"),
-        pytest.param(b",".join(b'"topic":"%x"' % each for each in range(250_000)), id="topics"),
+        pytest.param(
+            b",".join(b'"topic":"%x"' % each for each in range(250_000)),
+            id="topics",
+            marks=pytest.mark.house,
+        ),
     ],
 )
 def test_what_a_body_becomes_when_it_is_read_is_bounded(body: bytes) -> None:
@@ -388,7 +392,14 @@ def test_a_header_and_a_remark_are_bounded(cluster: RemoteCluster) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["groups", "topics", "members"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("groups", marks=pytest.mark.house),
+        pytest.param("topics", marks=pytest.mark.house),
+        "members",
+    ],
+)
 def test_who_names_too_many_loses_his_own_names(cluster: RemoteCluster, kind: str) -> None:
     many = [f"evil-{number}" for number in range(20_000)]
     connections = [{"clientId": each, "clientAddr": "10.0.0.1:1"} for each in many]
@@ -434,6 +445,7 @@ def silent_brokers(cluster: RemoteCluster, number: int) -> tuple[dict[str, Answe
     return {each: of for each, of in answers.items() if each not in names}, names
 
 
+@pytest.mark.house
 @pytest.mark.long
 def test_a_round_among_silent_brokers_ends_in_its_time(cluster: RemoteCluster) -> None:
     answers, names = silent_brokers(cluster, 500)
@@ -607,7 +619,7 @@ _ANSWERS = st.lists(
 
 
 @pytest.mark.long
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from([EVIL, "ns2:9876"]), _ANSWERS)
 @example(EVIL, [answer_frame(body) for body in (b"", b"{", b'"topic":"\\x"', b"\xff", b"[" * 5000)])
 @example("ns2:9876", [answer_frame(b'{"brokerAddrTable":{"a":{"cluster":1}}}')])

@@ -127,7 +127,9 @@ def leaving_for_a_round(cluster: RemoteCluster) -> Callable[[Rounds], None]:
     return leave
 
 
-@pytest.mark.parametrize("shape", [lambda _: None, in_two_groups, listed_twice])
+@pytest.mark.parametrize(
+    "shape", [in_two_groups, pytest.param(listed_twice, marks=pytest.mark.house)]
+)
 def test_who_does_not_answer_is_asked_five_times_an_hour(
     cluster: RemoteCluster, shape: Callable[[RemoteCluster], None]
 ) -> None:

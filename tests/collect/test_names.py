@@ -326,6 +326,7 @@ def test_ctrl_c_in_the_first_second_is_130(monkeypatch: pytest.MonkeyPatch) -> N
         console.main()
 
 
+@pytest.mark.house
 @pytest.mark.e2e
 def test_sigterm_ends_a_round_among_thousands_of_silent_servers(
     tmp_path: Path, cluster: RemoteCluster

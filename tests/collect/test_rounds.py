@@ -236,7 +236,9 @@ def test_servers_that_fail_cost_one_time_out_and_no_line(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.house) for seed in range(1, 4))]
+)
 def test_no_line_is_missing_or_there_twice_whatever_the_servers_do(
     cluster: RemoteCluster, seed: int
 ) -> None:

@@ -484,6 +484,7 @@ def test_the_effects_of_stacked_ids_add_up_to_the_findings(client_ids, queues, s
     assert {effect.client_id for effect in evaluation.stacked} == repeated
 
 
+@pytest.mark.house
 def test_random_states_are_as_likely_as_all_their_draws_together():
     """So many in each run; `make fuzz` tries others (tests/fuzz/test_states.py)."""
     random = Random(20261121)  # noqa: S311 - reproducible, not secret

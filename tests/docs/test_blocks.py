@@ -170,15 +170,16 @@ def _run_python(block: Block, values: dict[str, Any]) -> str:
 _RUN = {"sh": _run_shell, "python": _run_python}
 
 
-def _session(page: Path) -> Any:
-    """A page with what it needs: Spark, where a block of it has a session.
+#: What a reader begins with; the blocks of the other pages are run by the house.
+FIRST_READ = (ROOT / "README.md", DOCS / "tutorial.md")
 
-    The guides in Chinese have the commands of the English ones, and take as long again.
-    """
+
+def _session(page: Path) -> Any:
+    """A page with what it needs: Spark, where a block of it has a session."""
     run = [block for block in blocks(page) if block.not_run is None]
-    marks = [pytest.mark.e2e, *([pytest.mark.house] if TRANSLATED in page.parents else [])]
+    marks = [pytest.mark.e2e, *([] if page in FIRST_READ else [pytest.mark.house])]
     if any(block.language == "python" and re.search(r"\bspark\b", block.text) for block in run):
-        marks += [pytest.mark.spark, pytest.mark.house]
+        marks.append(pytest.mark.spark)
     return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
 

@@ -150,6 +150,7 @@ def test_tables_of_other_formats_count_right(
         assert by_date(run(block(*words))["date"]) == ROWS, words
 
 
+@pytest.mark.house
 @pytest.mark.spark
 def test_of_saved_tables_what_runs_names_counts(spark: SparkSession) -> None:
     # A block of another page may have left one in this session.

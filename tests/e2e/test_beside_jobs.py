@@ -40,6 +40,7 @@ def beside(tmp_path: Path, run_command: Run) -> Callable[..., str]:
     return lambda *command: run_command(command, cwd=tmp_path).stdout
 
 
+@pytest.mark.house
 def test_a_shell_and_the_processes_of_a_command_audit(beside: Callable[..., str]) -> None:
     assert beside(sys.executable, "-c", LOCAL, DUMP) == "stacked: 1\n"
     run = ["rebalance-audit", "run", "--dumps", DUMP, "--output", "out", "--workers", "2"]

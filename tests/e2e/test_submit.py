@@ -43,7 +43,6 @@ def submit(package: Path, entry: Path, *arguments: str) -> list[str]:
     return [*command, str(entry), *arguments]
 
 
-@pytest.mark.house
 @pytest.mark.spark
 def test_what_is_submitted_publishes_what_one_process_does(
     tmp_path: Path,

@@ -119,6 +119,7 @@ def test_several_processes_publish_what_one_does(
     assert made >= {"group_faults", "orphaned_queues", "allocations", "state_runs", "group_health"}
 
 
+@pytest.mark.house
 @pytest.mark.spark
 def test_spark_publishes_of_ids_what_this_process_does(spark: Any, tmp_path: Path) -> None:
     write_fleet(tmp_path / "snapshots", has_ids=True, groups=8)

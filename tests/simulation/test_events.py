@@ -43,7 +43,7 @@ BY_LISTS_ALONE = {
 }
 #: No broker lists the group; a collector that asks each five minutes, seldomer than members expire.
 NOT_EVENTS = {"behind_proxy", "vm_deploys_in_coarse_rounds"}
-QUICK = {"healthy", "rolling_deploy", "unreachable_broker", "subscriptions_differ_lists_only"}
+QUICK = {"rolling_deploy", "unreachable_broker"}
 EVENTS = [
     pytest.param(name, marks=[] if name in QUICK else pytest.mark.house)
     for name in SITUATIONS

@@ -162,7 +162,7 @@ def table(spark: SparkSession) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.house)])
 def test_both_are_there_in_sql(spark: SparkSession, ansi: str) -> None:
     groups = table(spark)
     groups.createOrReplaceTempView("the_groups")

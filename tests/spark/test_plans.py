@@ -57,7 +57,17 @@ def test_a_table_has_its_input_in_its_plan_and_every_step_a_name(result: Any, na
     assert "MapInArrow _" not in plan
 
 
-@pytest.mark.parametrize("table", REPORT_TABLES, ids=lambda each: each.name)
+#: Of the shards, of the driver and of the UDF; the others are made as these are.
+QUICK = ("allocations", "events", "gaps", "orphaned_queues", "problems")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(table, marks=[] if table.name in QUICK else pytest.mark.house, id=table.name)
+        for table in REPORT_TABLES
+    ],
+)
 def test_a_table_has_the_rows_that_were_published(result: Any, table: Any) -> None:
     came = getattr(result, table.name)
     published = to_frame(
@@ -133,6 +143,7 @@ def test_which_lists_were_seen_at_a_time(result: Any) -> None:
     assert (row.other_routes, row.other_lists) == ([], [])
 
 
+@pytest.mark.house
 def test_of_a_large_shard_too_all_situations_and_allocations_are_there(
     _spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

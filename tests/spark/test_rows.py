@@ -41,7 +41,7 @@ TRAVELLING: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.house)])
 def test_what_is_lossless_is_taken_and_what_is_not_is_the_least_number(
     spark: SparkSession, ansi: str
 ) -> None:

@@ -93,6 +93,7 @@ def test_audits_at_once_change_no_setting_and_find_what_one_does(caller: SparkSe
     assert (seen(caller), taken_for_active()) == (before, active)
 
 
+@pytest.mark.house
 def test_rows_of_a_session_with_other_settings_are_read_as_they_are(caller: SparkSession) -> None:
     of_dumps = audit(DUMPS, SAMPLE_SETTINGS)
     tables = Snapshots.open(of_dumps._task.snapshots)

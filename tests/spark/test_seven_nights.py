@@ -25,7 +25,7 @@ from tests.simulation.days import make_day
 from tests.support.reports import PublishedReports
 from tests.support.runs import ingest_locally
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.house]
 
 FIRST = date(2026, 11, 20)
 DATES = [str(FIRST + timedelta(days=number)) for number in range(7)]
@@ -143,7 +143,6 @@ def test_the_nights_show_what_they_are_made_for(published: dict[str, PublishedRe
     assert any(row["returned"] for row in published[DATES[6]].rows("problems"))
 
 
-@pytest.mark.house
 def test_in_spark_a_backfill_gives_what_the_command_published(
     lake: Path, published: dict[str, PublishedReports], spark: SparkSession, schema: str
 ) -> None:

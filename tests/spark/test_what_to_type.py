@@ -88,7 +88,7 @@ def typed(said: str) -> Any:
     return eval(told[1], {"F": F})  # noqa: S307 - it is meant to be typed
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.house)])
 def test_a_line_that_is_told_gives_the_rows(spark: SparkSession, ansi: str) -> None:
     settings = {"spark.sql.ansi.enabled": ansi, "spark.sql.session.timeZone": "Asia/Shanghai"}
     came = []
