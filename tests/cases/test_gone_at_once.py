@@ -7,6 +7,8 @@ from tests.cases.small_dumps import (
     MINUTES,
     OFFLINE,
     TIMED_OUT,
+    holds,
+    instant,
     members,
     minute_of,
     rounds,
@@ -67,6 +69,22 @@ def test_members_that_were_dropped_and_came_back_send_heartbeats_too_rarely(audi
     fault = offline(audit(polled(comes_back)))
     assert "the same members were dropped and came back 3 times" in fault["evidence"]
     assert fault["remedy"].startswith("check how often the members send heartbeats")
+
+
+def test_processes_that_restart_under_their_ids_send_heartbeats_often_enough(audit):
+    """Their start times say so: a crash loop of fixed ids."""
+
+    def lines():
+        yield from polled(comes_back)
+        for minute in filter(comes_back, MINUTES):
+            started = round(instant(180 * (minute // 3)).timestamp() * 1000)
+            yield holds(
+                *(60 * minute + 5, MEMBERS[0], []), PROP_CONSUMER_START_TIMESTAMP=str(started)
+            )
+
+    fault = offline(audit(lines()))
+    assert "came back" not in fault["evidence"]
+    assert not fault["remedy"].startswith("check how often the members send heartbeats")
 
 
 def test_other_members_that_come_are_deploys(audit):

@@ -18,6 +18,7 @@ from ...schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from ..observe.answers import Answers, asked_answers
 from ..observe.brokers import NoConfig, address_changes, last_change
 from ..observe.in_words import zoned_clock
+from ..observe.what_happened import restarts
 from ..rules.case import Case
 from ..rules.found import FaultEpisode, GroupFindings
 from .health import members_elsewhere
@@ -95,7 +96,8 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
         )
         return fault.saying(elsewhere, remedy=remedy)
     back = _came_back(case.dossier, fault.last_seen)
-    if back < _CAME_BACK:
+    # Processes that restart come back for another reason, and their start times show it.
+    if back < _CAME_BACK or restarts(case.dossier.clients):
         return fault
     dropped = Text("the same members were dropped and came back {number} times", number=back)
     return fault.saying([dropped], remedy=_HEARTBEATS_TOO_RARE)
