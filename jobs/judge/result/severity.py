@@ -85,6 +85,7 @@ def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) 
     it depends on what clients draw, and nothing that they hold and no offset shows that it happens.
     Nobody is to be woken by lists alone that differ. A queue that nobody holds, by a strategy that
     is not known, harms nothing while no message waits there.
+    Messages that pile up outweigh the last three. ``graded`` caps it where the group was deleted.
     ``orderly``: a client consumes in order.
     """
     if not finding.extent.lasts or finding.share < terms.warning_probability:

@@ -3,9 +3,10 @@
 A queue stalls from one poll to the next where messages wait in it at both, its offset is the same,
 it has an owner, and another queue of the topic keeps up (``Intervals``). The stall goes from the
 first to the last time of an unbroken row of such polls at which another one keeps up
-(``_find_stalled``), and lasts from ``persistence_seconds`` (180 s) on. Polls that come sooner than
-clients commit (5 s) do not count, nor does what chance explains in one of 1,000 queues
-(``_leave_out_slow``). How bad it is ``severity.stall_severity`` says.
+(``_find_stalled``). It lasts from ``persistence_seconds`` (180 s) on; a shorter one is TRANSIENT,
+and INFO. Polls that come sooner than clients commit (5 s) do not count, nor does what chance
+explains in one of 1,000 queues (``_leave_out_slow``). How bad it is ``severity.stall_severity``
+says.
 
 A frozen process stays in every broker's list for about two minutes, and one that is stuck but still
 heartbeats stays for ever: its queues have an owner by computation, and only their offsets show it.
