@@ -26,9 +26,8 @@ from ..declared.dossier import (
     RouteRun,
 )
 from ..declared.instants import Instant
-from ..judge.rules.why import REFUSED
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
-from .runs import GROUP_KEY, OF_BROKERS, OFFSET_RUNS, Record, Runs, is_whole
+from .runs import GROUP_KEY, OF_BROKERS, OFFSET_RUNS, REFUSED, Record, Runs, is_whole
 
 #: (cluster, consumer group).
 ClusterGroup: TypeAlias = tuple[str, str]

@@ -38,7 +38,6 @@ from ..engines.pieces import (
     pack_value,
     shard_of,
 )
-from ..judge.rules.why import REFUSED
 from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, LIST_REFUSED, LONG, NOT_ONLINE, STRING, Table
 from . import dossiers
 from .checked_rows import IS_LOST, TableReading
@@ -52,6 +51,7 @@ from .runs import (
     OF_BROKERS,
     OFFSET_RUNS,
     POLL_RUNS,
+    REFUSED,
     ROUTE_RUNS,
     Contents,
     DistinctRecords,

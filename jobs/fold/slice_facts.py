@@ -16,13 +16,12 @@ import pyarrow as pa
 from .. import schemas
 from ..declared.instants import Instant
 from ..engines.pieces import FOR_ALL, Piece, all_values, pack_value
-from ..judge.rules.why import REFUSED
 from ..schemas import ANSWERED, BOOLEAN, BROKER_POLLS, LONG, NO_ANSWER, ROUTE_POLLS, STRING
 from . import dossiers
 from .checked_rows import RefusedRows, RowsAhead
 from .dossiers import ClusterGroup, ClusterTopic, distinct
 from .numbers import Rows, int64, pc
-from .runs import GROUP_KEY, Contents, is_whole, merge_runs
+from .runs import GROUP_KEY, REFUSED, Contents, is_whole, merge_runs
 
 #: Kinds of pieces. Of groups: runs of lists by their rows, runs of polls, lists by their ids ...
 LISTED, POLLS, LISTS, CLIENTS, OFFSETS = "listed", "polls", "lists", "clients", "offsets"

@@ -41,7 +41,7 @@ GIVEN = {
     ("rebalance_core/client_id.py", "kind.value"),
     ("rebalance_core/descriptions.py", "what_to_do"),
     ("rebalance_core/english.py", "counted(singular, plural)"),
-    ("rebalance_core/english.py", "of_one if number == 1 else of_many"),
+    ("rebalance_core/english.py", "one if number == 1 else many"),
     ("jobs/reports/words.py", "kind.meaning"),
     ("rebalance_core/strategy.py", "self.variant"),
     ("rebalance_core/texts.py", "self.template"),
