@@ -1,1 +1,1 @@
-"""Configuration of a run: settings, bounds, window, known issues, and what counts as a secret."""
+"""Configuration of a run: settings, bounds, window, known issues, and how secrets are masked."""

@@ -1,1 +1,1 @@
-"""The console: arguments in, lines, progress and failures out, on a terminal or not."""
+"""The console: arguments in, lines and progress out, on a terminal or not."""

@@ -1,1 +1,1 @@
-"""Declarations that all follow: kinds, facts of a content, ids, the unit of time."""
+"""Declarations that all follow: kinds, coverages, contents, dossiers, ids, the unit of time."""

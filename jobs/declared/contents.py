@@ -44,7 +44,7 @@ DOUBTFUL_TOPICS = pa.list_(pa.struct([("topic", pa.string()), ("percent", pa.int
 
 #: All that is true of a member whatever the topic, and that makes a list another one. A further
 #: fact is declared here, where ``heartbeats`` gets it from, and in the core's ``Member``, which
-#: ``judge.evaluation`` makes of it.
+#: ``judge.observe.evaluation`` makes of it.
 MEMBER_FACTS = (
     Fact("client_id", pa.string()),
     Fact("client_addr", pa.string()),

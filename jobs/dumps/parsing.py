@@ -332,7 +332,7 @@ class _Resolver:
 
 
 #: Quoting inside a string cannot go unseen: the quote ends the string, and a digit or a brace after
-#: a string is no JSON, so that the text goes to ``fastjson`` as it came.
+#: a string is no JSON, so that the text goes to ``parse_tokens`` as it came.
 _INTEGER_KEY = re.compile(r"([{,])(-?(?:0|[1-9][0-9]*)):")
 _QUEUE_KEY = re.compile(
     r'(\{"brokerName":"[^"\\]*","queueId":(?:0|-?[1-9][0-9]{0,9}),"topic":"[^"\\]*"\}):'

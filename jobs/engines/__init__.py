@@ -1,4 +1,5 @@
 """Engines that do the work: this process, or several of them. Spark's is in ``spark/``.
+And what every engine is given: the files, cut into slices, and the pieces that tasks make.
 
 ``in_background``: work that nobody waits for longer than they want, be it a server or a resolver
 that hangs.

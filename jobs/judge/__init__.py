@@ -9,5 +9,5 @@ Plain Python: no Spark, no pandas, no clock, no files. Times are whole microseco
 
 Four floors, each of which imports those before it: ``times``, ``observe``, ``rules``, ``result``.
 ``history`` has the rules in their order. Each is in a module with its numbers, its reasons and an
-example. All that is found is frozen; ``rows`` makes rows of it once, when all rules are through.
+example. All that is found is frozen; ``result.rows`` makes rows of it once, after all rules.
 """

@@ -357,7 +357,7 @@ class Tally(Tables):
         So whoever draws thirty nights reads thirty summaries and no table.
 
         WARNING or CRITICAL: the worst of what lasts and is not a known issue. NOT_AUDITED: some
-        topic of it was not judged (``gaps.was_audited``) and is not a known issue. INFO:
+        topic of it was not judged (``coverage.was_audited``) and is not a known issue. INFO:
         something passed, is too new to count, or is a known issue. OK: nothing was found.
         ``known``: the worst that known issues explain, where there is any. ``left_open``: the worst
         of what was open before and nobody looked for, where there is any. ``left_out``: groups that

@@ -1,1 +1,1 @@
-"""Values as text, and templates: names that strangers chose are escaped here."""
+"""Values and failures as text, and templates: names that strangers chose are escaped here."""

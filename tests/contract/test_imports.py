@@ -31,8 +31,8 @@ STEPS = {
     },
     "reports": {"judge.observe.core_verdict", "judge.moment"},
     "rendering": {
-        *("reports.commands", "reports.run_findings", "reports.findings"),
-        *("reports.run_findings", "reports.problems", "reports.tables", "reports.words"),
+        *("reports.commands", "reports.problems", "reports.run_findings"),
+        *("reports.tables", "reports.words"),
     },
 }
 #: Where pyspark may be imported. Else it has its place where nothing of it runs: of the API's

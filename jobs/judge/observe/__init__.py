@@ -1,4 +1,4 @@
-"""dossier -> observations: answers, memberships, channels, situations, timelines, holdings.
+"""dossier -> observations: answers, memberships, channels, situations, timelines, holdings, events.
 
 Nothing here says that something is wrong.
 """

@@ -241,8 +241,8 @@ def gone_clients(
 
     Such a client answered, then failed to for more than 30 s while others answered, never answered
     again, and left all lists within ``expiry`` (for so long a broker keeps a silent one). A client
-    that still is in the last list may only hang (``cases/test_no_such_consumer``). A client that
-    never answered proves nothing: its SDK may not know the question (``judge/test_answering``).
+    that still is in the last list may only hang (``cases/test_held_alone``). A client that
+    never answered proves nothing: its SDK may not know the question (``judge/test_silent``).
 
     Worked example: a client answers at 10:00 and not at 10:01 and 10:02; the last list that has it
     is that of 10:02, and others answer all the time. It is dead since 10:00:30, in the middle.

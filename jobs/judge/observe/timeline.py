@@ -195,7 +195,7 @@ def find_reassignments(timeline: Timeline) -> list[Reassignment]:
     """One per phase that gives the queues to others.
 
     A phase that differs in addresses alone (a client reconnected) is not a reassignment, nor is one
-    in which fewer lists came than before and after (``judge/test_reassignments``).
+    in which fewer lists came than before and after (``judge/test_timeline``).
     """
     seen = [phase for phase in reversed(timeline.phases) if not phase.is_blind]
     found: list[Reassignment] = []

@@ -1,7 +1,7 @@
 """Findings of the rules of time: queues, and faults of topics, each with the time of its episode.
 
 All of it is frozen: a rule that knows better makes another one with ``replace``. Rows are made of
-it once, at the end (``rows``). At the end: which of them a known issue is about.
+it once, at the end (``result.rows``). At the end: which of them a known issue is about.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ class _InTime:
 
 @dataclass(frozen=True)
 class QueueFinding(FoundQueue, _InTime):
-    """One queue, orphaned or duplicate, over an episode that may have gaps: see ``extents``.
+    """One queue, orphaned or duplicate, over an episode that may have gaps: see ``times``.
 
     Worked example: the queue has no owner at 10:00, 10:01 and 10:03 for certain and at 10:04 with a
     probability of 0.6. The episode is from 10:00 to 10:04, CERTAIN (3 of 4 snapshots are), with a

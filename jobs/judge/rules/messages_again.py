@@ -363,10 +363,10 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     """A fault for each time of ten minutes or more in which nearly all tries failed.
 
     A restart breaks none, nor do rounds that are missing: offsets count what nobody saw
-    (``cases/test_failing_goes_on``).
+    (``cases/test_facts``).
 
     By POP a message that comes again is no failure: those that are given up count alone (seen on
-    5.3.3; ``cases/test_popped``).
+    5.3.3; ``cases/test_shared_by_broker``).
 
     Worked example: 120 messages come in a minute, all fail, and each is tried twice more: of 360
     tries a minute 240 go to %RETRY% and 120 to %DLQ%. From 10:30 to 10:45 the clients are away;

@@ -5,7 +5,7 @@ A broker gives the offsets of the topics of which it has some (``whichTopicByCon
 of them. Clients that run commit what they know within 5 s; a group that is away begins anew. So do
 clients that run where the route lacked the broker for a while: they drop its queues, and what they
 know of them (``RebalanceImpl.truncateMessageQueueNotMyTopic``, ``removeUnnecessaryMessageQueue``
-4.9.4 to 5.3.3). What they read again the broker counts (see ``read_twice``).
+4.9.4 to 5.3.3). What they read again the broker counts (see ``messages_again``).
 
 Offsets that go back are OFFSETS_WENT_BACK: messages that a group consumes again. That is once below
 where they were ``persistence_seconds`` (180 s) before. Three times with the way back in between, or

@@ -115,7 +115,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
 
     What nearly all members of the group do at a time on a broker is a restart of the broker
     (``vm_and_broker_restarts``), or a deploy, and what they do one after the other a deploy
-    (``cases/test_deploys_that_leave_connections``); a client that was in no list before it came
+    (``cases/test_deploys``); a client that was in no list before it came
     anew was restarted. None of these counts. A connection of a new process, as its start time
     shows, is not a reconnection, but may be one of many restarts (``judge/test_reconnecting``).
     """

@@ -208,7 +208,7 @@ def _explained(
     elif holders:
         why = _failing_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
     elif verdict and verdict.coverage == SHARED_BY_BROKER:
-        # Running infos do not show what is read by POP (``cases/test_popped``).
+        # Running infos do not show what is read by POP (``cases/test_shared_by_broker``).
         held, why = None, MAY_BE_FILTERED if is_filtered else SHARED
         at_most = WARNING if is_filtered else CRITICAL
     elif held is False:
