@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -204,6 +203,9 @@ def _started_context() -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     ours = {__name__.split(".")[0], "rebalance_core", "pyarrow"}
     context.set_forkserver_preload([name for name in sys.modules if name.split(".")[0] in ours])
+    # Only where several processes are asked for: not every machine has it.
+    from multiprocessing import forkserver  # noqa: PLC0415
+
     forkserver.ensure_running()
     return context
 

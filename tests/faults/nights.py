@@ -115,12 +115,19 @@ class Night:
 
 
 def read_everything(reports: Reports, published: PublishedRun) -> Tables:
-    """All tables of a run, of which the report and the digest of an alert are made as well."""
+    """All tables of a run, of which the report and the digest of an alert are made as well.
+
+    Without the ids of runs: each run has its own.
+    """
     tables = PublishedTables(reports, published)
     build_report(published, tables, 10)
     read_digest(published, tables)
     return {
-        name: read_table(reports, published, name).to_pylist() for name in sorted(published.tables)
+        name: [
+            {column: value for column, value in row.items() if not column.endswith("run_id")}
+            for row in read_table(reports, published, name).to_pylist()
+        ]
+        for name in sorted(published.tables)
     }
 
 
