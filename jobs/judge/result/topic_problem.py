@@ -231,6 +231,16 @@ class TopicProblem:
         every = [*(found.shared for found in self.findings), *self.faults]
         return [*leading_rows, *faults] or every
 
+    @property
+    def _last_seen(self) -> Instant:
+        """The last snapshot of it. What it cost is over when that is, also where the fault that
+        explains it goes on (members that differ, and take every queue once again).
+        """
+        severe = [found.shared for found in self.leading if found.is_severe]
+        rows = severe if severe and not self.ongoing else self._times
+        last_seen: Instant = max(row["last_seen"] for row in rows)
+        return last_seen
+
     @cached_property
     def there(self) -> list[Row]:
         """The faults that last, or are too new to count: what passed by itself asks for nothing."""
@@ -315,7 +325,7 @@ class TopicProblem:
             "is_explained": bool(why),
             "what": self.what,
             "first_seen": min(row["first_seen"] for row in self._times),
-            "last_seen": max(row["last_seen"] for row in self._times),
+            "last_seen": self._last_seen,
             "queues_by_kind": [
                 {"kind": it, "lasting": lasting.get(it, 0), "passing": passing.get(it, 0)}
                 for it in dict.fromkeys((*lasting, *passing))
