@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
@@ -414,6 +415,16 @@ def test_what_is_still_there_says_so() -> None:
         assert ("<strong>still there</strong>" in line) == ongoing
         assert ("<strong>Over since" in html) == (not ongoing)
         assert ("| Still there | CRITICAL |" in ticket(told)) == ongoing
+
+
+def test_a_cause_that_was_there_when_last_seen_is_not_over() -> None:
+    told = report(orphaned_queues=[finding(ongoing=True)], group_health=[health()])
+    (card,) = told.cards
+    problem = replace(card.problem, unseen_since=card.problem.last_seen)
+    told = replace(told, cards=(card._replace(problem=problem),))
+    causes = to_html(told, "r").partition("By cause")[2].partition("</table>")[0]
+    assert "1 group, 1 there when last seen</td>" in causes
+    assert ", over" not in causes
 
 
 def test_of_many_faults_and_topics_some_are_told_in_full() -> None:
